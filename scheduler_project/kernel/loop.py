@@ -1,0 +1,68 @@
+"""The loop around every service: dull on purpose.
+
+A service has ``run_once``, which does one unit of work and returns the seconds to wait
+before the next (0 where more is waiting already). Signal handlers only set an event.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+from collections.abc import Callable
+from types import FrameType
+
+from scheduler_project.kernel.backoff import exponential
+from scheduler_project.kernel.errors import RetryableError
+
+logger = logging.getLogger(__name__)
+
+RunOnce = Callable[[], float]
+
+
+def run_until(stop: threading.Event, run_once: RunOnce, *, name: str) -> None:
+    """Call ``run_once`` until ``stop`` is set; a RetryableError is logged and tried again with back-off."""
+    delays = exponential()
+    while not stop.is_set():
+        try:
+            delay = run_once()
+            delays = exponential()
+        except RetryableError as error:
+            delay = next(delays)
+            logger.warning("service_retry", extra={"service": name, "error": error.message, "delay_s": delay})
+        stop.wait(delay)
+
+
+class BackgroundService:
+    """``run_once`` in a thread of its own, until ``stop``."""
+
+    def __init__(self, name: str, run_once: RunOnce) -> None:
+        self._stop = threading.Event()
+        self._thread = threading.Thread(
+            target=run_until, args=(self._stop, run_once), kwargs={"name": name}, name=name, daemon=True
+        )
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self, timeout: float = 5.0) -> bool:
+        """Ask it to stop and wait up to ``timeout`` seconds; says whether it has."""
+        self._stop.set()
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    @property
+    def alive(self) -> bool:
+        return self._thread.is_alive()
+
+
+def stop_on_signals(stop: threading.Event) -> None:
+    """SIGTERM and SIGINT set ``stop``; a second one ends the process at once."""
+
+    def handle(number: int, _frame: FrameType | None) -> None:
+        if stop.is_set():
+            raise SystemExit(128 + number)
+        stop.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, handle)
