@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 
 def exponential(first: float = 0.1, factor: float = 2.0, cap: float = 10.0) -> Iterator[float]:
-    """Seconds to wait before the 1st, 2nd, … repetition: ``first``, times ``factor`` each, at most ``cap``."""
+    """Seconds to wait before each repetition: ``first``, then ``factor`` times the last, at most ``cap``."""
     delay = first
     while True:
         yield min(delay, cap)

@@ -1,0 +1,28 @@
+"""How a log line reads: time, level, the event's name, then its fields as key=value."""
+
+from __future__ import annotations
+
+import json
+import logging
+from datetime import UTC, datetime
+
+_STANDARD = set(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName", "data"}
+
+
+class EventFormatter(logging.Formatter):
+    """One line an event: ``2026-11-30T02:00:00.123Z INFO beat.dispatcher runs_sent count=12 shard=3``."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        fields = "".join(
+            f" {name}={_field(value)}" for name, value in record.__dict__.items() if name not in _STANDARD
+        )
+        line = f"{at.replace('+00:00', 'Z')} {record.levelname} {record.name} {record.getMessage()}{fields}"
+        if record.exc_info:
+            line += "\n" + self.formatException(record.exc_info)
+        return line
+
+
+def _field(value: object) -> str:
+    text = str(value)
+    return text if text and not any(c.isspace() or c == '"' for c in text) else json.dumps(text)

@@ -1,0 +1,184 @@
+"""Every setting of Punctual. All that a deployment may change comes from the environment.
+
+The table in README.md lists the variables; a test compares the two. Units are in the names.
+Nothing set means embedded: the addresses are then those of the parts that
+``manage.py standalone`` last started in PUNCTUAL_HOME.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from django.core.exceptions import ImproperlyConfigured
+from dotenv import dotenv_values
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.errors import ProgrammingError
+
+from scheduler_project.env import Environment
+from scheduler_project.home import embedded_addresses, stored_secret_key
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+_given = {**{k: v or "" for k, v in dotenv_values(BASE_DIR / ".env").items()}, **os.environ}
+PUNCTUAL_HOME = Path(_given.get("PUNCTUAL_HOME", "").strip() or BASE_DIR / ".punctual").expanduser().resolve()
+env = Environment({**embedded_addresses(PUNCTUAL_HOME), **{k: v for k, v in _given.items() if v.strip()}})
+
+# --- Parts -----------------------------------------------------------------------------------
+
+DATABASE_URL = env.url("DATABASE_URL", "", ["postgresql", "postgres"])
+REDIS_URL = env.url("REDIS_URL", "", ["redis", "rediss", "unix"])
+BROKER_URL = env.url("BROKER_URL", "", ["pyamqp", "amqp", "amqps", "redis", "rediss", "redis+socket"])
+if BROKER_URL.startswith("amqp://"):
+    # Where librabbitmq can be imported, kombu takes it for amqp:// and publisher confirms are silently gone.
+    BROKER_URL = "py" + BROKER_URL
+
+
+def _database(url: str) -> dict[str, object]:
+    """Django's form of a libpq URL; several hosts and every libpq parameter are passed through."""
+    try:
+        given = {name: str(value) for name, value in conninfo_to_dict(url).items() if value is not None}
+    except ProgrammingError as error:
+        raise ImproperlyConfigured(f"DATABASE_URL: {str(error).strip()}. Allowed: a libpq URL.") from None
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": given.pop("dbname", "punctual"),
+        "USER": given.pop("user", ""),
+        "PASSWORD": given.pop("password", ""),
+        "HOST": given.pop("host", "" if url else str(PUNCTUAL_HOME / "postgresql")),
+        "PORT": given.pop("port", ""),
+        "CONN_MAX_AGE": 60,
+        "CONN_HEALTH_CHECKS": True,
+        "OPTIONS": {"connect_timeout": 5, **given},
+    }
+
+
+DATABASES = {"default": _database(DATABASE_URL)}
+
+# --- Web -------------------------------------------------------------------------------------
+
+SECRET_KEY = env.text("SECRET_KEY") or stored_secret_key(PUNCTUAL_HOME)
+DEBUG = env.flag("DEBUG")
+ALLOWED_HOSTS = env.words("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
+CSRF_TRUSTED_ORIGINS = env.words("CSRF_TRUSTED_ORIGINS")
+PUNCTUAL_PORT = env.integer("PUNCTUAL_PORT", 8000, minimum=1, maximum=65535)
+_HTTPS = env.flag("PUNCTUAL_HTTPS")
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _HTTPS
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if _HTTPS else None
+SECURE_CONTENT_TYPE_NOSNIFF = True
+X_FRAME_OPTIONS = "DENY"
+
+# --- The scheduler ---------------------------------------------------------------------------
+
+PUNCTUAL_NAMESPACE = env.text("PUNCTUAL_NAMESPACE", "punctual")
+PUNCTUAL_SHARDS = env.integer("PUNCTUAL_SHARDS", 16, minimum=1, maximum=4096)
+PUNCTUAL_WINDOW = env.duration("PUNCTUAL_WINDOW", "5m", minimum="10s", maximum="1h")
+PUNCTUAL_BEAT_LEASE = env.duration("PUNCTUAL_BEAT_LEASE", "2s", minimum="500ms", maximum="1m")
+PUNCTUAL_DISPATCH_LEASE = env.duration("PUNCTUAL_DISPATCH_LEASE", "5s", minimum="1s", maximum="1m")
+PUNCTUAL_RUN_LEASE = env.duration("PUNCTUAL_RUN_LEASE", "10s", minimum="2s", maximum="10m")
+PUNCTUAL_ENQUEUE_TIMEOUT = env.duration("PUNCTUAL_ENQUEUE_TIMEOUT", "5m", minimum="10s", maximum="1d")
+PUNCTUAL_RETENTION = env.duration("PUNCTUAL_RETENTION", "30d", minimum="1d")
+PUNCTUAL_PARTITIONS_AHEAD = env.integer("PUNCTUAL_PARTITIONS_AHEAD", 7, minimum=1, maximum=90)
+
+# --- Running ---------------------------------------------------------------------------------
+
+PUNCTUAL_RUNTIME = env.choice("PUNCTUAL_RUNTIME", "docker", ["docker", "kubernetes", "process"])
+PUNCTUAL_LOG_DIR = Path(env.text("PUNCTUAL_LOG_DIR", str(PUNCTUAL_HOME / "logs"))).expanduser().resolve()
+PUNCTUAL_LOG_LIMIT_BYTES = env.integer("PUNCTUAL_LOG_LIMIT_BYTES", 64 << 20, minimum=4096, maximum=1 << 40)
+PUNCTUAL_RUN_ENV = env.words("PUNCTUAL_RUN_ENV")
+PUNCTUAL_PROCESS_PATH = env.text("PUNCTUAL_PROCESS_PATH")
+PUNCTUAL_PROCESS_WORKDIR = env.text("PUNCTUAL_PROCESS_WORKDIR")
+PUNCTUAL_IMAGES = {
+    "Python": env.text("PUNCTUAL_IMAGE_PYTHON", "python:3.12-slim"),
+    "Script": env.text("PUNCTUAL_IMAGE_SCRIPT", "busybox:stable"),
+    "SQL": env.text("PUNCTUAL_IMAGE_SQL", "postgres:17-alpine"),
+}
+PUNCTUAL_MEMORY_BYTES = env.integer("PUNCTUAL_MEMORY_BYTES", 1 << 30, minimum=6 << 20, maximum=1 << 50)
+PUNCTUAL_START_TIMEOUT = env.duration("PUNCTUAL_START_TIMEOUT", "5m", minimum="1s", maximum="1d")
+PUNCTUAL_GRACE = env.duration("PUNCTUAL_GRACE", "10s", maximum="1h")
+
+# --- Django ----------------------------------------------------------------------------------
+
+INSTALLED_APPS = [
+    "scheduler_project.apps.PunctualConfig",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "whitenoise.runserver_nostatic",
+    "django.contrib.staticfiles",
+    "rest_framework",
+    "rest_framework.authtoken",
+    "django_celery_results",
+    "executions.apps.ExecutionsConfig",
+    "jobs.apps.JobsConfig",
+    "beat.apps.BeatConfig",
+]
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+ROOT_URLCONF = "scheduler_project.urls"
+WSGI_APPLICATION = "scheduler_project.wsgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    },
+]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
+]
+LANGUAGE_CODE = "en-us"
+TIME_ZONE = "UTC"
+USE_TZ = True
+USE_I18N = False
+STATIC_URL = "static/"
+STATIC_ROOT = BASE_DIR / "staticfiles"
+WHITENOISE_USE_FINDERS = True
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        # The first one names the scheme of a 401; a session alone would make it a 403.
+        "rest_framework.authentication.TokenAuthentication",
+        "rest_framework.authentication.SessionAuthentication",
+    ],
+    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "EXCEPTION_HANDLER": "scheduler_project.problems.handle_exception",
+    "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
+}
+
+# --- Celery ----------------------------------------------------------------------------------
+# Read by scheduler_project.celery; the queues and the run worker's settings are in executions.
+
+CELERY_RESULT_BACKEND = "django-db"
+CELERY_RESULT_EXTENDED = True
+
+# --- Logs ------------------------------------------------------------------------------------
+
+PUNCTUAL_LOG_LEVEL = env.choice("PUNCTUAL_LOG_LEVEL", "INFO", ["DEBUG", "INFO", "WARNING", "ERROR"])
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"events": {"()": "scheduler_project.logs.EventFormatter"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "events"}},
+    "root": {"handlers": ["stderr"], "level": PUNCTUAL_LOG_LEVEL},
+    "loggers": {"amqp": {"level": "WARNING"}, "docker": {"level": "WARNING"}},
+}
