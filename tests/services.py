@@ -1,0 +1,287 @@
+"""Where the tests find PostgreSQL, Redis, RabbitMQ and the Docker engine, and a place of their own in each.
+
+The addresses come from DATABASE_URL, REDIS_URL, BROKER_URL and DOCKER_HOST, or are the usual local
+ports. They name servers, not data: no test touches the database, the Redis database or the virtual
+host that an address names. Each session makes its own and removes it again:
+
+* PostgreSQL: a database (``database``).
+* Redis: one of the server's numbered databases that is empty and that nobody holds (``redis_database``).
+* RabbitMQ: a virtual host (``virtual_host``), through the management API where it answers, otherwise
+  through ``rabbitmqctl``. There is no third way: sessions that share a virtual host would meet.
+
+What a killed session left behind is removed by ``sweep_leftovers`` (names carry their time of birth),
+and a Redis database that it held is free again as soon as its connection is gone.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+import docker
+import psycopg
+import redis
+from kombu import Connection
+from psycopg import sql
+
+from scheduler_project.kernel.clock import utcnow
+from tests.virtual_hosts import VirtualHosts, virtual_hosts_of
+
+POSTGRES_URL = "postgresql://postgres@127.0.0.1:5432/postgres"
+REDIS_URL = "redis://127.0.0.1:6379/0"
+BROKER_URL = "pyamqp://guest:guest@127.0.0.1:5672//"
+DOCKER_HOST = "unix:///var/run/docker.sock"
+
+PREFIX = "punctual_test_"
+_OURS = re.compile(rf"^(?:test_)?{PREFIX}(\d+)_")
+_HOLDER = "punctual-test:holder-of-database:{}"
+# Takes a database from a holder that is gone, unless another session was faster.
+_TAKE_OVER = (
+    "if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('SET', KEYS[1], ARGV[2]) return 1 end return 0"
+)
+_RELEASE = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0"
+
+
+def postgres_url(env: Mapping[str, str] = os.environ) -> str:
+    """The server's address; the database that it names is only used to log in."""
+    return env.get("DATABASE_URL") or POSTGRES_URL
+
+
+def redis_url(env: Mapping[str, str] = os.environ) -> str:
+    """The server's address; the database that it names only holds which session has which number."""
+    return env.get("REDIS_URL") or REDIS_URL
+
+
+def broker_url(env: Mapping[str, str] = os.environ) -> str:
+    """The server's address, spelled ``pyamqp://`` (``amqp://`` may choose a library without confirms)."""
+    return re.sub(r"^amqp://", "pyamqp://", env.get("BROKER_URL") or BROKER_URL)
+
+
+def docker_host(env: Mapping[str, str] = os.environ) -> str:
+    return env.get("DOCKER_HOST") or DOCKER_HOST
+
+
+def unique_name(now: datetime | None = None) -> str:
+    """A name nobody else has: letters, digits and ``_``; it carries its time of birth in Unix seconds."""
+    return f"{PREFIX}{int((now or utcnow()).timestamp())}_{os.getpid()}_{secrets.token_hex(4)}"
+
+
+def is_leftover(name: str, older_than: timedelta, now: datetime) -> bool:
+    """Whether ``name`` is ours (or Django's ``test_`` copy of it) and was born before that long ago."""
+    match = _OURS.match(name)
+    return match is not None and now - datetime.fromtimestamp(int(match[1]), UTC) > older_than
+
+
+def with_path(url: str, path: str) -> str:
+    """``url`` with another database, number or virtual host; user, host, port and query stay."""
+    scheme, rest = url.split("://", 1)
+    parts = urlsplit("//" + rest)
+    return f"{scheme}://{parts.netloc}/{path}" + (f"?{parts.query}" if parts.query else "")
+
+
+# PostgreSQL
+
+
+@contextmanager
+def database(name: str | None = None, url: str | None = None) -> Iterator[str]:
+    """The address of a new, empty database, which is dropped at the end whoever is still connected."""
+    server, name = url or postgres_url(), name or unique_name()
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(
+            sql.SQL("CREATE DATABASE {} TEMPLATE template0 ENCODING 'UTF8'").format(sql.Identifier(name))
+        )
+    try:
+        yield with_path(server, name)
+    finally:
+        drop_database(name, server)
+
+
+def drop_database(name: str, url: str | None = None) -> None:
+    with psycopg.connect(url or postgres_url(), autocommit=True) as connection:
+        connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+def database_names(url: str | None = None) -> list[str]:
+    with psycopg.connect(url or postgres_url()) as connection:
+        return [row[0] for row in connection.execute("SELECT datname FROM pg_database ORDER BY datname")]
+
+
+# Redis
+
+
+@contextmanager
+def redis_database(url: str | None = None, *, wait_s: float = 60.0) -> Iterator[str]:
+    """The address of an empty numbered database that no other session holds; emptied again at the end.
+
+    The holder is a connection with a name of its own, so a killed session frees its number at once.
+    Waits up to ``wait_s`` seconds for a free number; RuntimeError where none comes.
+    Publish/subscribe channels know no database numbers: name them after the number or the session.
+    """
+    server, token = url or redis_url(), secrets.token_hex(8)
+    holder = redis.Redis.from_url(
+        server, client_name=token, single_connection_client=True, decode_responses=True
+    )
+    with holder:
+        number = _wait_for_number(holder, server, token, wait_s)
+        try:
+            yield with_path(server, str(number))
+        finally:
+            _empty(server, number)
+            holder.eval(_RELEASE, 1, _HOLDER.format(number), token)
+
+
+def _wait_for_number(holder: redis.Redis, server: str, token: str, wait_s: float) -> int:
+    for _ in range(max(1, int(wait_s * 4))):
+        number = _hold_a_number(holder, server, token)
+        if number is not None:
+            return number
+        time.sleep(0.25)
+    raise RuntimeError(
+        f"every database of {server} is in use; wait for the other test sessions or add databases"
+    )
+
+
+def _hold_a_number(holder: redis.Redis, server: str, token: str) -> int | None:
+    home = int(holder.connection_pool.connection_kwargs.get("db") or 0)
+    for number in range(1, _count_of_databases(holder)):
+        if number != home and _hold(holder, server, number, token):
+            return number
+    return None
+
+
+def _count_of_databases(client: redis.Redis) -> int:
+    settings = cast(dict[str, str], client.config_get("databases"))
+    return int(settings.get("databases", 16))
+
+
+def _hold(holder: redis.Redis, server: str, number: int, token: str) -> bool:
+    """Hold ``number``: it is free and empty, or its holder's connection is gone (then it is emptied)."""
+    key = _HOLDER.format(number)
+    if holder.set(key, token, nx=True):
+        if _is_empty(server, number):
+            return True
+        holder.eval(_RELEASE, 1, key, token)  # somebody's data, not ours to delete
+        return False
+    other = holder.get(key)
+    clients = cast(list[dict[str, Any]], holder.client_list())
+    if other is None or any(client["name"] == other for client in clients):
+        return False
+    if not holder.eval(_TAKE_OVER, 1, key, cast(str, other), token):
+        return False
+    _empty(server, number)
+    return True
+
+
+def _is_empty(server: str, number: int) -> bool:
+    with redis.Redis.from_url(with_path(server, str(number))) as client:
+        return bool(client.dbsize() == 0)
+
+
+def _empty(server: str, number: int) -> None:
+    with redis.Redis.from_url(with_path(server, str(number))) as client:
+        client.flushdb()
+
+
+# RabbitMQ
+
+
+@contextmanager
+def virtual_host(name: str | None = None, url: str | None = None) -> Iterator[str]:
+    """The address of a new virtual host in which the address's user may do everything; deleted at the end.
+
+    RuntimeError, with what to do, where this process may not make one.
+    """
+    server, name = url or broker_url(), name or unique_name()
+    hosts: VirtualHosts = virtual_hosts_of(server)
+    try:
+        hosts.add(name)
+        own = with_path(server, name)
+        _log_in(own)
+        yield own
+    finally:
+        hosts.drop(name)
+
+
+def _log_in(url: str) -> None:
+    with Connection(url, connect_timeout=5) as connection:
+        connection.connect()
+
+
+# All together
+
+
+@dataclass(frozen=True)
+class Services:
+    """Addresses of one session's own places, as DATABASE_URL, REDIS_URL and BROKER_URL take them."""
+
+    database_url: str
+    redis_url: str
+    broker_url: str
+
+    def as_environment(self) -> dict[str, str]:
+        return {
+            "DATABASE_URL": self.database_url,
+            "REDIS_URL": self.redis_url,
+            "BROKER_URL": self.broker_url,
+        }
+
+
+@contextmanager
+def own_services() -> Iterator[Services]:
+    """A database, a Redis database and a virtual host for one session."""
+    with ExitStack() as stack:
+        name = unique_name()
+        yield Services(
+            database_url=stack.enter_context(database(name)),
+            redis_url=stack.enter_context(redis_database()),
+            broker_url=stack.enter_context(virtual_host(name)),
+        )
+
+
+def sweep_leftovers(older_than: timedelta = timedelta(hours=3), now: datetime | None = None) -> list[str]:
+    """Remove the databases and virtual hosts of sessions that were killed; says which. Takes a second."""
+    now, gone = now or utcnow(), []
+    for name in database_names():
+        if is_leftover(name, older_than, now):
+            drop_database(name)
+            gone.append(f"database {name}")
+    hosts = virtual_hosts_of(broker_url())
+    for name in hosts.names():
+        if is_leftover(name, older_than, now):
+            hosts.drop(name)
+            gone.append(f"virtual host {name}")
+    return gone
+
+
+# Does it answer?
+
+
+def ask_postgres() -> None:
+    """Returns when a query was answered; raises the driver's error otherwise."""
+    with psycopg.connect(postgres_url(), connect_timeout=3) as connection:
+        connection.execute("SELECT 1")
+
+
+def ask_redis() -> None:
+    with redis.Redis.from_url(redis_url(), socket_timeout=3, socket_connect_timeout=3) as client:
+        client.ping()
+
+
+def ask_rabbitmq() -> None:
+    _log_in(broker_url())
+
+
+def ask_docker() -> None:
+    client = docker.DockerClient(base_url=docker_host(), timeout=5)
+    try:
+        client.ping()
+    finally:
+        client.close()
