@@ -1,0 +1,1 @@
+"""The steps of the daily sales pipeline: parameters, extract, transform, load."""
