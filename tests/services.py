@@ -23,6 +23,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any, cast
 from urllib.parse import urlsplit
 
@@ -35,7 +36,11 @@ from psycopg import sql
 from scheduler_project.kernel.clock import utcnow
 from tests.virtual_hosts import VirtualHosts, virtual_hosts_of
 
-POSTGRES_URL = "postgresql://postgres@127.0.0.1:5432/postgres"
+# The second is the role that `make services` makes where the superuser may not log in without a password.
+POSTGRES_URLS = (
+    "postgresql://postgres@127.0.0.1:5432/postgres",
+    "postgresql://punctual_test:punctual_test@127.0.0.1:5432/postgres",
+)
 REDIS_URL = "redis://127.0.0.1:6379/0"
 BROKER_URL = "pyamqp://guest:guest@127.0.0.1:5672//"
 DOCKER_HOST = "unix:///var/run/docker.sock"
@@ -52,7 +57,7 @@ _RELEASE = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL
 
 def postgres_url(env: Mapping[str, str] = os.environ) -> str:
     """The server's address; the database that it names is only used to log in."""
-    return env.get("DATABASE_URL") or POSTGRES_URL
+    return env.get("DATABASE_URL") or _usual_postgres()
 
 
 def redis_url(env: Mapping[str, str] = os.environ) -> str:
@@ -88,6 +93,19 @@ def with_path(url: str, path: str) -> str:
 
 
 # PostgreSQL
+
+
+@lru_cache(maxsize=1)
+def _usual_postgres() -> str:
+    return next((url for url in POSTGRES_URLS if _lets_in(url)), POSTGRES_URLS[0])
+
+
+def _lets_in(url: str) -> bool:
+    try:
+        psycopg.connect(url, connect_timeout=3).close()
+    except psycopg.OperationalError:
+        return False
+    return True
 
 
 @contextmanager
@@ -265,7 +283,8 @@ def sweep_leftovers(older_than: timedelta = timedelta(hours=3), now: datetime | 
 
 
 def ask_postgres() -> None:
-    """Returns when a query was answered; raises the driver's error otherwise."""
+    """Returns when a query was answered; raises the driver's error otherwise (as the others below do)."""
+    _usual_postgres.cache_clear()  # it may have been started, or let us in, since it was last asked
     with psycopg.connect(postgres_url(), connect_timeout=3) as connection:
         connection.execute("SELECT 1")
 

@@ -1,0 +1,1 @@
+"""What the Makefile calls. Nothing in the product imports it."""
