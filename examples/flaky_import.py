@@ -23,6 +23,9 @@ def main(feed: Path, attempt: str) -> int:
     try:
         content = read_verified(feed)
         rows = list(csv.reader(content.decode("utf-8").splitlines(), strict=True))
+    except FileNotFoundError as error:
+        print(f"error: there is no {error.filename}: the partner has not delivered it yet", file=sys.stderr)
+        return NOT_IMPORTABLE
     except (OSError, ValueError, csv.Error) as error:
         print(f"error: cannot import {feed}: {error}", file=sys.stderr)
         return NOT_IMPORTABLE

@@ -13,7 +13,6 @@ import time
 from collections.abc import Mapping
 
 import psycopg
-
 from sales.errors import StepFailed, WarehouseFailed
 from sales.load import CONNECT_TIMEOUT_S, SCHEMA_IS_THERE
 from sales.parameters import read_seconds, read_warehouse_url
@@ -68,7 +67,10 @@ def summarise(connection: psycopg.Connection, max_age_s: int) -> str:
     days, first, last, orders, revenue, age_s = row
     if age_s > max_age_s:
         raise NotFresh(f"the newest load is {age_s:.0f} s old, allowed are {max_age_s} s")
-    return f"{days} day(s) loaded, {first} to {last}: {orders:,} orders, ${revenue:,.2f}; newest load {age_s:.0f} s ago"
+    return (
+        f"{days} day(s) loaded, {first} to {last}: {orders:,} orders, ${revenue:,.2f}; "
+        f"the newest load is {age_s:.0f} s old"
+    )
 
 
 if __name__ == "__main__":

@@ -8,16 +8,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 
 from sales.extract import COLUMNS, Line
 
 BASKETS = ((1, "1 CD"), (3, "2-3 CDs"), (6, "4-6 CDs"))  # (most CDs, name), smallest first
 LARGEST_BASKET = "7+ CDs"
 CENT = Decimal("0.01")
+MOST_DIGITS = 6  # of a number of CDs or of whole dollars; beyond that it is a misprint
+_AMOUNT = re.compile(rf"-?\d{{1,{MOST_DIGITS}}}(\.\d{{1,9}})?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,17 +115,16 @@ def _customer(text: str) -> str:
 
 
 def _cds(text: str) -> int:
-    if not _digits(text) or int(text) == 0:
+    if not (_digits(text) and len(text) <= MOST_DIGITS and int(text) > 0):
         raise _Invalid(f"number_of_cds {text!r} is not a whole number above zero")
     return int(text)
 
 
 def _dollars(text: str) -> Decimal:
-    try:
-        value = Decimal(text)
-    except InvalidOperation:
-        raise _Invalid(f"dollar_value {text!r} is not a number") from None
-    if not (value.is_finite() and value > 0):
+    if not _AMOUNT.fullmatch(text):
+        raise _Invalid(f"dollar_value {text!r} is not an amount such as 11.77")
+    value = Decimal(text)
+    if value <= 0:
         raise _Invalid(f"dollar_value {text} is not above zero: given away, not sold")
     if value != value.quantize(CENT):
         raise _Invalid(f"dollar_value {text} has a fraction of a cent")
