@@ -1,0 +1,29 @@
+"""When jobs run: pure functions, without Django, clock or database.
+
+``parse_schedule`` reads what people write; the schedule then says when it fires. Times come in as
+arguments; all instants are aware, in UTC.
+"""
+
+from jobs.schedules.evaluation import CronRule, DayMatch, DstGap, DstOverlap
+from jobs.schedules.fires import count_fires, fires_between, jitter_offset, preview_fires
+from jobs.schedules.kinds import After, At, Cron, Every, Now, Schedule, Span
+from jobs.schedules.reading import parse_schedule
+
+__all__ = [
+    "After",
+    "At",
+    "Cron",
+    "CronRule",
+    "DayMatch",
+    "DstGap",
+    "DstOverlap",
+    "Every",
+    "Now",
+    "Schedule",
+    "Span",
+    "count_fires",
+    "fires_between",
+    "jitter_offset",
+    "parse_schedule",
+    "preview_fires",
+]

@@ -1,0 +1,61 @@
+"""Many fires of a schedule at once: listing them, counting them, spreading them."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from hashlib import blake2b
+from uuid import UUID
+
+from jobs.schedules.evaluation import evaluator_of
+from jobs.schedules.kinds import Cron, Every, Schedule
+from scheduler_project.kernel.clock import MICROSECOND
+from scheduler_project.kernel.durations import format_duration
+from scheduler_project.kernel.errors import InvalidValue
+
+
+def preview_fires(schedule: Schedule, created: datetime, count: int) -> list[datetime]:
+    """The first ``count`` fires of a job created then; the same instants that it will be run at."""
+    anchored = schedule.anchored(created)
+    fires: list[datetime] = []
+    fire = anchored.first_fire(created)
+    while fire is not None and len(fires) < count:
+        fires.append(fire)
+        fire = anchored.next_fire(fire)
+    return fires
+
+
+def fires_between(schedule: Schedule, after: datetime, until: datetime, limit: int) -> list[datetime]:
+    """The first ``limit`` fires in (after, until]."""
+    fires: list[datetime] = []
+    fire = schedule.next_fire(after)
+    while fire is not None and fire <= until and len(fires) < limit:
+        fires.append(fire)
+        fire = schedule.next_fire(fire)
+    return fires
+
+
+def count_fires(schedule: Schedule, after: datetime, until: datetime) -> int:
+    """How many fires lie in (after, until].
+
+    ``every`` is arithmetic. ``cron`` counts whole days: the work grows with the months between the two
+    instants, not with the fires, so a year of every second costs what a year of daily does.
+    """
+    if until <= after:
+        return 0
+    if isinstance(schedule, Every):
+        return schedule.count_between(after, until)
+    if isinstance(schedule, Cron):
+        span = schedule.span
+        return evaluator_of(schedule.rule).count(span.from_start(after), span.until_end(until))
+    fire = schedule.next_fire(after)
+    return 1 if fire is not None and fire <= until else 0
+
+
+def jitter_offset(job_id: UUID, width: timedelta) -> timedelta:
+    """How much later than planned this job starts: in [0, width), always the same for one job and width."""
+    if width < timedelta(0):
+        raise InvalidValue(
+            f"a jitter of {format_duration(width)} is negative: it is 0s or longer", field="jitter"
+        )
+    hashed = int.from_bytes(blake2b(job_id.bytes, digest_size=8, person=b"jitter").digest(), "big")
+    return (hashed * (width // MICROSECOND) >> 64) * MICROSECOND

@@ -1,0 +1,183 @@
+"""Reads a schedule as REST, the admin and files give it. Whatever is not understood is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from functools import lru_cache
+from typing import TypeVar
+
+from jobs.schedules.clockface import ClockFace
+from jobs.schedules.evaluation import EARLIEST, LATEST, CronRule, DayMatch, DstGap, DstOverlap
+from jobs.schedules.fields import CronFields, read_fields
+from jobs.schedules.kinds import UNLIMITED, After, At, Cron, Every, Now, Schedule, Span
+from jobs.schedules.refusals import shown
+from jobs.schedules.zones import check_zone
+from scheduler_project.kernel.durations import parse_duration
+from scheduler_project.kernel.errors import InvalidValue
+
+SHORTEST_INTERVAL = timedelta(seconds=1)
+ALLOWED = (
+    'a cron expression such as "0 2 * * *", "now", {"cron": …, "timezone": …}, '
+    '{"at": "2026-12-24T18:00:00Z"}, {"after": "5m"} or {"every": "10s"}'
+)
+_KEYS = {
+    "cron": ("timezone", "dstGap", "dstOverlap", "dayMatch", "start", "end"),
+    "every": ("anchor", "start", "end"),
+    "at": (),
+    "after": (),
+    "now": (),
+}
+Choice = TypeVar("Choice", bound=StrEnum)
+
+
+def parse_schedule(value: object, *, field: str = "schedule") -> Schedule:
+    """The schedule that ``value`` states: a cron string, ``"now"``, or an object with one of the keys
+    cron, every, at, after, now and what belongs to it; also what ``to_json`` gave.
+
+    Raises InvalidValue, which names the value and what is allowed, for everything else: unknown keys and
+    zones, fields out of range, instants without an offset, expressions that never fire.
+    """
+    if isinstance(value, Schedule):
+        return value
+    if isinstance(value, str):
+        return Now() if value.strip().lower() == "now" else _read_cron({"cron": value}, field)
+    if not isinstance(value, Mapping):
+        raise InvalidValue(f"{shown(value)} is not a schedule: allowed is {ALLOWED}", field=field)
+    return _READERS[_kind_of(value, field)](value, field)
+
+
+def _kind_of(value: Mapping[object, object], field: str) -> str:
+    kinds = [kind for kind in _KEYS if kind in value]
+    if len(kinds) != 1:
+        raise InvalidValue(
+            f"{shown(dict(value))} has {len(kinds)} of the keys {', '.join(_KEYS)}, and needs exactly one: "
+            f"allowed is {ALLOWED}",
+            field=field,
+        )
+    unknown = [key for key in value if key not in (kinds[0], *_KEYS[kinds[0]])]
+    if unknown:
+        with_it = ", ".join(_KEYS[kinds[0]]) or "nothing else"
+        raise InvalidValue(
+            f"{shown(unknown[0])} is not known in a schedule with {kinds[0]!r}: allowed with it is {with_it}",
+            field=field,
+        )
+    return kinds[0]
+
+
+def _read_cron(value: Mapping[object, object], field: str) -> Cron:
+    fields = _fields(value["cron"], field)
+    rule = CronRule(
+        text=fields.text,
+        timezone=check_zone(value.get("timezone", "UTC"), field=field),
+        dst_gap=_choice(DstGap, value, "dstGap", field) or DstGap.RUN_AFTER,
+        dst_overlap=_choice(DstOverlap, value, "dstOverlap", field) or DstOverlap.FIRST,
+        day_match=_choice(DayMatch, value, "dayMatch", field) or DayMatch.OR,
+    )
+    if not _ever_fires(rule.text, rule.day_match):
+        raise InvalidValue(f"{shown(value['cron'])} never fires: no date matches it", field=field)
+    cron = Cron(rule, _span(value, field))
+    _check_span(cron, cron.span, field)
+    return cron
+
+
+def _fields(text: object, field: str) -> CronFields:
+    if not isinstance(text, str):
+        raise InvalidValue(
+            f"{shown(text)} is not a cron expression: it is text like 0 2 * * *", field=field
+        )
+    return read_fields(text, field=field)
+
+
+@lru_cache(maxsize=4096)
+def _ever_fires(text: str, day_match: DayMatch) -> bool:
+    return ClockFace(read_fields(text), both_days=day_match is DayMatch.AND).ever_matches()
+
+
+def _choice(kind: type[Choice], value: Mapping[object, object], key: str, field: str) -> Choice | None:
+    if key not in value:
+        return None
+    for choice in kind:
+        if choice.value == value[key]:
+            return choice
+    allowed = ", ".join(kind)
+    raise InvalidValue(f"{shown(value[key])} is not allowed for {key}: it is one of {allowed}", field=field)
+
+
+def _read_every(value: Mapping[object, object], field: str) -> Every:
+    interval = _whole_millis(value["every"], parse_duration(value["every"], field=field), field)
+    if interval < SHORTEST_INTERVAL:
+        raise InvalidValue(f"{shown(value['every'])} is too short: every is at least 1s", field=field)
+    anchor = _instant(value["anchor"], "anchor", field) if "anchor" in value else None
+    every = Every(interval, anchor, _span(value, field))
+    _check_span(every, every.span, field)
+    return every
+
+
+def _read_at(value: Mapping[object, object], field: str) -> At:
+    return At(_instant(value["at"], "at", field))
+
+
+def _read_after(value: Mapping[object, object], field: str) -> After:
+    return After(_whole_millis(value["after"], parse_duration(value["after"], field=field), field))
+
+
+def _read_now(value: Mapping[object, object], field: str) -> Now:
+    if value["now"] is not True:
+        raise InvalidValue(f"{shown(value['now'])} is not allowed for now: it is true", field=field)
+    return Now()
+
+
+_READERS: dict[str, Callable[[Mapping[object, object], str], Schedule]] = {
+    "cron": _read_cron,
+    "every": _read_every,
+    "at": _read_at,
+    "after": _read_after,
+    "now": _read_now,
+}
+
+
+def _whole_millis(value: object, length: timedelta, field: str) -> timedelta:
+    if length % timedelta(milliseconds=1):
+        raise InvalidValue(f"{shown(value)} is too fine: lengths are whole milliseconds", field=field)
+    return length
+
+
+def _span(value: Mapping[object, object], field: str) -> Span:
+    limits = {key: _instant(value[key], key, field) for key in ("start", "end") if value.get(key) is not None}
+    return Span(limits.get("start"), limits.get("end")) if limits else UNLIMITED
+
+
+def _check_span(schedule: Schedule, span: Span, field: str) -> None:
+    """Refuses a span in which nothing fires. Whether an end alone is too early, only a clock could say."""
+    if span.start is None or span.end is None:
+        return
+    if span.start > span.end:
+        raise InvalidValue(f"start {span.start} is later than end {span.end}", field=field)
+    if schedule.next_fire(span.start - timedelta(microseconds=1)) is None:
+        raise InvalidValue(f"it never fires between start {span.start} and end {span.end}", field=field)
+
+
+def _instant(value: object, key: str, field: str) -> datetime:
+    instant = _read_instant(value)
+    if instant is None or instant.utcoffset() is None:
+        raise InvalidValue(
+            f"{shown(value)} is not allowed for {key}: it is an instant with its offset, "
+            "such as 2026-12-24T18:00:00Z",
+            field=field,
+        )
+    if not EARLIEST.year <= instant.year < LATEST.year or not EARLIEST <= instant < LATEST:
+        raise InvalidValue(f"{shown(value)} is not allowed for {key}: years are 1970 to 2999", field=field)
+    return instant.astimezone(UTC)
+
+
+def _read_instant(value: object) -> datetime | None:
+    if isinstance(value, datetime):
+        return value
+    if not isinstance(value, str):
+        return None
+    try:
+        return datetime.fromisoformat(value.strip().upper())
+    except ValueError:
+        return None
