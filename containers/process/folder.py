@@ -1,0 +1,172 @@
+"""The folder of one run, which is all that a new watcher needs to know of it.
+
+    <runs>/<name>/run.json   labels; its time stamp is the start of the run
+                  lock       held (flock) by the shim for as long as the attempt runs
+                  pid        the shim's process id, which is its session and group too
+                  output     stdout and stderr, in order
+                  exit       the exit code; final as soon as the lock is free
+                  work/      working folder and HOME, unless the spec says otherwise
+
+The lock, not the process id, says whether a run is alive: the kernel lets go of it exactly when
+the shim ends, and no other process can hold it by having been given the same id.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from scheduler_project.kernel.clock import from_micros
+
+# Above the descriptors that the shim uses by number.
+_LOWEST_DESCRIPTOR = 10
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    path: Path
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+    @property
+    def output(self) -> Path:
+        return self.path / "output"
+
+    @property
+    def work(self) -> Path:
+        return self.path / "work"
+
+    @property
+    def started_at(self) -> datetime:
+        return _modified(self.path / "run.json")
+
+    @property
+    def finished_at(self) -> datetime:
+        """When the exit code was written; where there is none, the last sign of life."""
+        written = self.path / "exit"
+        return _modified(written if written.exists() else self.output)
+
+    def exists(self) -> bool:
+        return (self.path / "lock").exists()
+
+    def started(self) -> bool:
+        return (self.path / "pid").exists() or self.running()
+
+    def running(self) -> bool:
+        """Whether the shim lives; True for the launcher's own moments before it, too."""
+        try:
+            descriptor = os.open(self.path / "lock", os.O_RDONLY)
+        except FileNotFoundError:
+            return False
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(descriptor)
+        return False
+
+    def pid(self) -> int | None:
+        return _number(self.path / "pid")
+
+    def exit_code(self) -> int | None:
+        return _number(self.path / "exit")
+
+    def record_kill(self) -> None:
+        """Leave an exit code for a shim that is about to be killed.
+
+        Written before the kill: if this process dies in between, the shim goes on and later
+        overwrites it with what really happened.
+        """
+        (self.path / "exit").write_text("137\n")
+
+    def take_over(self) -> int | None:
+        """The lock of a claim whose launcher died before it started anything, or None."""
+        descriptor = _lock(self.path / "lock")
+        if descriptor is not None and self.started_earlier():
+            os.close(descriptor)
+            return None
+        if descriptor is not None:
+            os.utime(self.path / "run.json")
+        return descriptor
+
+    def started_earlier(self) -> bool:
+        return (self.path / "pid").exists()
+
+    def remove(self) -> None:
+        """Rename, then delete: nobody ever sees a half-deleted run."""
+        doomed = self.path.with_name(f".gone-{self.name}-{secrets.token_hex(4)}")
+        try:
+            self.path.rename(doomed)
+        except FileNotFoundError:
+            return
+        shutil.rmtree(doomed)
+
+
+def claim(runs: Path, name: str, labels: Mapping[str, str]) -> tuple[RunFolder, int | None]:
+    """The folder of that name and, where this call may start the run, the held lock's descriptor.
+
+    The folder is made complete under another name and then renamed, which fails where the name
+    is taken: there is one winner, and no moment in which the folder exists without its lock.
+    """
+    folder = RunFolder(runs / name)
+    draft = RunFolder(runs / f".new-{name}-{secrets.token_hex(4)}")
+    draft.work.mkdir(parents=True, mode=0o700)
+    draft.output.touch(mode=0o600)
+    (draft.path / "run.json").write_text(json.dumps({"labels": dict(labels)}))
+    (draft.path / "lock").touch(mode=0o600)
+    descriptor = _lock(draft.path / "lock")
+    try:
+        draft.path.rename(folder.path)
+    except OSError as error:
+        if descriptor is not None:
+            os.close(descriptor)
+        shutil.rmtree(draft.path)
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
+        return folder, folder.take_over()
+    return folder, descriptor
+
+
+def existing(runs: Path) -> list[RunFolder]:
+    if not runs.is_dir():
+        return []
+    return [RunFolder(path) for path in sorted(runs.iterdir()) if not path.name.startswith(".")]
+
+
+def _lock(path: Path) -> int | None:
+    """An exclusive lock on ``path`` as a descriptor, or None where somebody else holds it."""
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        descriptor = fcntl.fcntl(opened, fcntl.F_DUPFD_CLOEXEC, _LOWEST_DESCRIPTOR)
+    finally:
+        os.close(opened)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def _number(path: Path) -> int | None:
+    """The number in a file that the shim wrote, or None as long as it is not all there."""
+    try:
+        text = path.read_text()
+    except FileNotFoundError:
+        return None
+    return int(text) if text.endswith("\n") else None
+
+
+def _modified(path: Path) -> datetime:
+    return from_micros(path.stat().st_mtime_ns // 1000)

@@ -1,0 +1,160 @@
+"""Starting, finding and forgetting runs as local processes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from containers.outcome import Reason
+from containers.process.cgroups import Group, Groups, Limits, find_groups
+from containers.process.container import MARK, ProcessContainer
+from containers.process.folder import RunFolder, claim, existing
+from containers.runtime import LaunchFailed, RuntimeUnavailable
+from containers.spec import ContainerSpec
+from scheduler_project.kernel.clock import monotonic
+
+SHELL = "/bin/sh"
+SHIM = Path(__file__).with_name("shim.sh")
+LOCK_DESCRIPTOR = 9  # the number by which shim.sh knows it
+DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessOptions:
+    """``home``: where the folder ``runs`` is kept. ``path``: the runs' PATH. ``working_dir``: for
+    specs that name none (empty: a folder of the run's own). ``groups``: where control groups can
+    be made (None: address space limits only)."""
+
+    home: Path
+    path: str = DEFAULT_PATH
+    working_dir: str = ""
+    groups: Groups | None = field(default_factory=find_groups)
+
+
+class ProcessRuntime:
+    """Runs as processes of this host. What is enforced: see the package's docstring."""
+
+    name = "process"
+
+    def __init__(self, options: ProcessOptions) -> None:
+        self._options = options
+        self._runs = options.home.absolute() / "runs"
+
+    @property
+    def memory_enforcement(self) -> str:
+        """``cgroup``, or ``address_space`` where no control groups can be made."""
+        return "cgroup" if self._options.groups else "address_space"
+
+    def launch(self, spec: ContainerSpec) -> ProcessContainer:
+        env = self._environment(spec)
+        _check_launchable(spec, env["PATH"], self._options.working_dir)
+        try:
+            folder, lock = claim(self._runs, spec.name, spec.labels)
+            if lock is not None:
+                try:
+                    self._start(folder, spec, env, lock)
+                finally:
+                    os.close(lock)
+        except OSError as error:
+            raise RuntimeUnavailable(f"cannot start a process below {self._runs}: {error}") from error
+        return ProcessContainer(folder, self._group(spec.name))
+
+    def attach(self, name: str) -> ProcessContainer | None:
+        folder = RunFolder(self._runs / name)
+        if not folder.exists() or not folder.started():
+            return None
+        return ProcessContainer(folder, self._group(name))
+
+    def forget(self, name: str) -> None:
+        folder = RunFolder(self._runs / name)
+        if folder.exists():
+            ProcessContainer(folder, self._group(name)).remove()
+
+    def ping(self) -> None:
+        try:
+            self._runs.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise RuntimeUnavailable(f"the folder for runs, {self._runs}, cannot be made: {error}") from error
+        if not os.access(self._runs, os.W_OK | os.X_OK):
+            raise RuntimeUnavailable(f"the folder for runs, {self._runs}, is not writable: set PUNCTUAL_HOME")
+        if not os.access(SHELL, os.X_OK):
+            raise RuntimeUnavailable(f"there is no {SHELL}, which starts the runs: use another runtime")
+
+    def owned(self) -> list[str]:
+        return [folder.name for folder in existing(self._runs)]
+
+    def kill_all(self, grace_s: float) -> list[str]:
+        """End every run: SIGTERM to all at once, SIGKILL after ``grace_s``; the names of those that ran.
+
+        Their folders stay, so that a later watcher reads how they ended.
+        """
+        running = [
+            ProcessContainer(folder, self._group(folder.name))
+            for folder in existing(self._runs)
+            if folder.running()
+        ]
+        for container in running:
+            container.terminate()
+        deadline = monotonic() + grace_s
+        for container in running:
+            container.stop(max(0.0, deadline - monotonic()))
+        return [container.name for container in running]
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    def _start(self, folder: RunFolder, spec: ContainerSpec, env: dict[str, str], lock: int) -> None:
+        env = {"HOME": str(folder.work), **env, MARK: spec.name}
+        group = self._create_group(spec)
+        address_space = "" if group or spec.memory_bytes is None else str(spec.memory_bytes // 1024)
+        groups = ":".join(map(str, group.folders)) if group else ""
+        directory = spec.working_dir or self._options.working_dir or str(folder.work)
+        os.posix_spawn(
+            SHELL,
+            [SHELL, str(SHIM), str(folder.path), address_space, groups, directory, *spec.argv],
+            env,
+            file_actions=[
+                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                (os.POSIX_SPAWN_OPEN, 1, str(folder.output), os.O_WRONLY | os.O_APPEND, 0),
+                (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
+                (os.POSIX_SPAWN_DUP2, lock, LOCK_DESCRIPTOR),
+            ],
+            setsid=True,
+            setsigmask=[],
+            setsigdef=signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP},
+        )
+
+    def _create_group(self, spec: ContainerSpec) -> Group | None:
+        if self._options.groups is None:
+            return None
+        limits = Limits(spec.memory_bytes, spec.cpus, spec.pids_limit)
+        return self._options.groups.create(spec.name, limits)
+
+    def _group(self, name: str) -> Group | None:
+        return self._options.groups.group(name) if self._options.groups else None
+
+    def _environment(self, spec: ContainerSpec) -> dict[str, str]:
+        """Only what the spec says and the least a program expects; never the worker's own."""
+        return {"PATH": self._options.path, "LANG": "C.UTF-8", **spec.env}
+
+
+def _check_launchable(spec: ContainerSpec, path: str, default_dir: str) -> None:
+    """Raise LaunchFailed for what would only fail inside the shim, where nobody could say why."""
+    if not spec.argv:
+        raise LaunchFailed(Reason.START_FAILED, "the process runtime has no images, so a command is needed")
+    if spec.user:
+        raise LaunchFailed(
+            Reason.START_FAILED, f"the process runtime cannot run as user {spec.user!r}: use docker"
+        )
+    directory = spec.working_dir or default_dir
+    if directory and not Path(directory).is_dir():
+        raise LaunchFailed(Reason.START_FAILED, f"there is no working directory {directory!r}")
+    program = spec.argv[0]
+    wanted = program if "/" not in program else str(Path(directory or "/") / program)
+    if shutil.which(wanted, path=path) is None:
+        raise LaunchFailed(
+            Reason.START_FAILED, f"command not found, or not executable: {program!r} (looked in {path})"
+        )
