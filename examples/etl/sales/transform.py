@@ -1,8 +1,8 @@
 """Transform: lines become sales, sales become orders, orders become the day's figures. Pure functions.
 
 1. Validate. A line that is no sale is rejected with its reason and kept aside; none is dropped in silence.
-2. Clean. The data have no order number: what one customer bought on one day is one order, the reading of
-   those who published them. Lines that repeat another exactly are therefore parts of one order, not errors.
+2. Clean. The data have no order number: what one customer bought on one day is taken as one order, so
+   a line that repeats another exactly is one more part of that order, not an error.
 3. Aggregate. Orders are counted by kind of customer (new on that day, or returning) and size of basket.
 """
 
