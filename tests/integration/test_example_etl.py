@@ -1,4 +1,4 @@
-"""The demo's jobs, run as a worker runs them: a process in ``examples``, told by its environment alone.
+"""The demo's daily sales pipeline, run for real against a warehouse of its own.
 
 The numbers that the warehouse must hold are computed here from the same file in another way (fixed columns,
 whole cents, a walk over days), or are written down as counted with awk.
@@ -6,26 +6,19 @@ whole cents, a walk over days), or are written down as counted with awk.
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
-import shlex
-import subprocess
-import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from importlib.metadata import distribution
 from pathlib import Path
+from time import sleep
 
 import psycopg
 import pytest
 
+from scheduler_project.kernel.clock import monotonic
 from tests import services
+from tests.integration.example_runs import NO_WAREHOUSE, PIPELINE, load, run, start
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-PIPELINE = "python etl/daily_sales_pipeline.py"
-FRESHNESS = "python etl/warehouse_freshness.py"
-SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
 HEADER = " customer_id  date number_of_cds  dollar_value"
 ROWS = "SELECT customer_kind, basket, orders, cds, (revenue * 100)::int FROM warehouse.daily_sales"
 
@@ -34,29 +27,6 @@ ROWS = "SELECT customer_kind, basket, orders, cds, (revenue * 100)::int FROM war
 def warehouse() -> Iterator[str]:
     with services.database() as url:
         yield url
-
-
-def environment(variables: dict[str, str]) -> dict[str, str]:
-    """What a run gets: its own variables and a PATH with this interpreter first, nothing of ours."""
-    python = Path(sys.executable).parent
-    return {"PATH": f"{python}{os.pathsep}{SYSTEM_PATH}", "PYTHONDONTWRITEBYTECODE": "1", **variables}
-
-
-def run(command: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        shlex.split(command),
-        cwd=EXAMPLES,
-        env=environment(variables),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-
-
-def load(warehouse: str, day: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    return run(PIPELINE, WAREHOUSE_URL=warehouse, PARAM_EXECUTION_DATE=day, **variables)
 
 
 def query(warehouse: str, statement: str) -> list[tuple]:
@@ -102,7 +72,23 @@ def sales_file(folder: Path, *lines: str) -> str:
     return str(path)
 
 
-# The pipeline: what it loads
+def wait_for_waiting_sessions(connection: psycopg.Connection, count: int) -> None:
+    """Return once ``count`` sessions of this database wait for a lock."""
+    give_up = monotonic() + 60
+    while monotonic() < give_up:
+        # The view is read once a transaction unless told to read anew.
+        connection.execute("SELECT pg_stat_clear_snapshot()")
+        waiting = connection.execute(
+            "SELECT count(*) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        ).fetchone()
+        if waiting == (count,):
+            return
+        sleep(0.02)
+    raise AssertionError(f"{waiting} sessions wait for a lock, not {count}")
+
+
+# What it loads
 
 
 def test_a_day_of_the_present_is_loaded_from_the_same_day_of_1997(warehouse):
@@ -154,10 +140,16 @@ def test_loading_a_day_twice_leaves_the_same_rows(warehouse):
 
 
 def test_runs_of_one_day_at_the_same_time_leave_one_set_of_rows(warehouse):
-    variables = environment({"WAREHOUSE_URL": warehouse, "PARAM_EXECUTION_DATE": "2026-11-30"})
-    running = [subprocess.Popen(shlex.split(PIPELINE), cwd=EXAMPLES, env=variables) for _ in range(3)]
+    load(warehouse, "2026-11-29")
+    with psycopg.connect(warehouse) as holder:  # they all meet at this lock and go on together
+        holder.execute("LOCK TABLE warehouse.daily_sales, warehouse.rejected_sales")
+        running = [
+            start(PIPELINE, WAREHOUSE_URL=warehouse, PARAM_EXECUTION_DATE="2026-11-30") for _ in range(3)
+        ]
+        wait_for_waiting_sessions(holder, len(running))
 
-    assert [process.wait(60) for process in running] == [0, 0, 0]
+    logs = [process.communicate(timeout=60)[0] for process in running]
+    assert [process.returncode for process in running] == [0, 0, 0], logs
     assert rows_of(warehouse, "2026-11-30") == expected_rows("19971130")
 
 
@@ -173,7 +165,7 @@ def test_29_february_is_read_as_28_february(warehouse):
     assert rows_of(warehouse, "2028-02-29") == expected_rows("19970228")
 
 
-# The pipeline: lines that are no sales
+# Lines that are no sales
 
 
 def test_each_line_that_is_no_sale_is_kept_aside_with_its_reason(warehouse, tmp_path):
@@ -229,12 +221,12 @@ def test_a_day_without_sales_empties_its_rows(warehouse, tmp_path):
     assert rows_of(warehouse, "2026-07-01") == set()
 
 
-# The pipeline: what it refuses
+# What it refuses
 
 
 @pytest.mark.parametrize("day", ["", "yesterday", "2026-13-01", "2026-02-29", "20261130", "2026-11-30T00:00"])
 def test_a_bad_date_is_refused(day):
-    done = run(PIPELINE, WAREHOUSE_URL="postgresql://nobody@127.0.0.1:1/none", PARAM_EXECUTION_DATE=day)
+    done = run(PIPELINE, WAREHOUSE_URL=NO_WAREHOUSE, PARAM_EXECUTION_DATE=day)
 
     assert (done.returncode, done.stdout) == (2, "")
     assert "PARAM_EXECUTION_DATE" in done.stderr
@@ -258,7 +250,7 @@ def test_another_kind_of_warehouse_is_refused_without_showing_its_password():
 
 
 def test_a_warehouse_that_does_not_answer_is_named_as_the_cause():
-    done = load("postgresql://nobody@127.0.0.1:1/none", "2026-11-30")
+    done = load(NO_WAREHOUSE, "2026-11-30")
 
     assert done.returncode == 4
     assert "the warehouse did not take the load" in done.stderr
@@ -282,7 +274,7 @@ def test_a_load_that_the_warehouse_refuses_changes_nothing(warehouse, tmp_path):
 
 def test_a_source_that_is_not_there_is_named(tmp_path):
     missing = str(tmp_path / "nothing.txt")
-    done = load("postgresql://nobody@127.0.0.1:1/none", "2026-11-30", SALES_FILE=missing)
+    done = load(NO_WAREHOUSE, "2026-11-30", SALES_FILE=missing)
 
     assert done.returncode == 3
     assert missing in done.stderr
@@ -292,148 +284,7 @@ def test_a_source_that_is_not_there_is_named(tmp_path):
 def test_a_source_that_is_another_file_is_refused(tmp_path, content):
     path = tmp_path / "other.txt"
     path.write_bytes(content)
-    done = load("postgresql://nobody@127.0.0.1:1/none", "2026-11-30", SALES_FILE=str(path))
+    done = load(NO_WAREHOUSE, "2026-11-30", SALES_FILE=str(path))
 
     assert done.returncode == 3
     assert "Traceback" not in done.stderr
-
-
-# The other jobs
-
-
-def test_the_freshness_check_tells_what_is_loaded(warehouse):
-    load(warehouse, "2026-11-30")
-    done = run(FRESHNESS, WAREHOUSE_URL=warehouse)
-
-    assert done.returncode == 0
-    assert done.stdout.startswith("1 day(s) loaded, 2026-11-30 to 2026-11-30: 111 orders, $5,068.90;")
-
-
-def test_the_freshness_check_fails_on_an_empty_warehouse(warehouse):
-    done = run(FRESHNESS, WAREHOUSE_URL=warehouse)
-
-    assert done.returncode == 1
-    assert "no day has been loaded" in done.stderr
-
-
-def test_the_freshness_check_fails_on_an_old_load(warehouse):
-    load(warehouse, "2026-11-30")
-    with psycopg.connect(warehouse) as connection:
-        connection.execute("UPDATE warehouse.daily_sales SET loaded_at = now() - interval '1 hour'")
-
-    assert run(FRESHNESS, WAREHOUSE_URL=warehouse, PARAM_MAX_AGE_S="3599").returncode == 1
-    assert run(FRESHNESS, WAREHOUSE_URL=warehouse, PARAM_MAX_AGE_S="7200").returncode == 0
-
-
-def test_the_freshness_check_waits_for_a_load_that_is_being_made(warehouse):
-    variables = environment({"WAREHOUSE_URL": warehouse, "PARAM_WAIT_S": "60"})
-    with subprocess.Popen(
-        shlex.split(FRESHNESS), cwd=EXAMPLES, env=variables, stdout=subprocess.PIPE, text=True
-    ) as check:
-        load(warehouse, "2026-11-30")
-        output, _ = check.communicate(timeout=60)
-
-    assert check.returncode == 0
-    assert "1 day(s) loaded" in output
-
-
-@pytest.mark.parametrize("variable", ["PARAM_MAX_AGE_S", "PARAM_WAIT_S"])
-def test_the_freshness_check_refuses_a_bad_number(variable):
-    done = run(FRESHNESS, WAREHOUSE_URL="postgresql://nobody@127.0.0.1:1/none", **{variable: "-1"})
-
-    assert done.returncode == 2
-    assert variable in done.stderr
-
-
-def test_the_heartbeat_tells_the_free_space():
-    done = run("sh heartbeat.sh")
-
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("disk: ")
-    assert done.stdout.count("\n") == 1
-
-
-def test_the_heartbeat_fails_where_the_disk_is_fuller_than_allowed():
-    done = run("sh heartbeat.sh", PARAM_MIN_FREE_MB="999999999999")
-
-    assert done.returncode == 1
-    assert "MB free, less than 999999999999 MB" in done.stderr
-
-
-def test_the_heartbeat_refuses_a_bad_limit():
-    done = run("sh heartbeat.sh", PARAM_MIN_FREE_MB="1; echo x")
-
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "'1; echo x' is not a whole number of megabytes" in done.stderr
-
-
-def import_feed(feed: Path) -> subprocess.CompletedProcess[str]:
-    return run("python flaky_import.py", PARAM_FEED=str(feed))
-
-
-def test_the_import_fails_while_the_file_is_not_there(tmp_path):
-    done = import_feed(tmp_path / "orders.csv")
-
-    assert done.returncode == 3
-    assert "the partner has not delivered it yet" in done.stderr
-
-
-def test_the_import_fails_on_a_file_that_was_cut_off(tmp_path):
-    feed, whole = tmp_path / "orders.csv", b"order,amount\n1,10.00\n2,20.00\n"
-    feed.write_bytes(whole[:-5])
-    Path(f"{feed}.sha256").write_text(f"{hashlib.sha256(whole).hexdigest()}  orders.csv\n")
-    cut_off = import_feed(feed)
-    feed.write_bytes(whole)
-    mended = import_feed(feed)
-
-    assert cut_off.returncode == 3
-    assert "SHA-256" in cut_off.stderr
-    assert mended.returncode == 0
-    assert "2 rows below the header" in mended.stdout
-
-
-# The list of the demo's jobs
-
-
-def demo_jobs() -> dict[str, dict]:
-    return {job["name"]: job for job in json.loads((EXAMPLES / "demo_jobs.json").read_text())}
-
-
-def test_the_first_demo_job_is_the_documented_one():
-    assert demo_jobs()["daily-sales-etl"] == {
-        "name": "daily-sales-etl",
-        "type": "Python",
-        "command": "python etl/daily_sales_pipeline.py",
-        "schedule": "0 2 * * *",
-        "parameters": {"execution_date": "{{ ds }}"},
-        "retries": 3,
-        "retryDelay": "5m",
-        "timeout": "60m",
-        "owner": "data-engineering",
-    }
-
-
-def test_the_demo_has_one_job_of_each_kind_of_schedule():
-    assert [job["schedule"] for job in demo_jobs().values()] == [
-        "0 2 * * *",
-        {"every": "10s"},
-        "now",
-        {"after": "5s"},
-    ]
-
-
-def test_each_demo_job_ends_as_the_demo_expects(warehouse):
-    codes = {}
-    for name, job in demo_jobs().items():
-        parameters = {**job["parameters"]}
-        if parameters.get("execution_date") == "{{ ds }}":
-            parameters["execution_date"] = "2026-11-30"
-        variables = {f"PARAM_{key.upper()}": str(value) for key, value in parameters.items()}
-        codes[name] = run(job["command"], WAREHOUSE_URL=warehouse, **variables).returncode
-
-    assert codes == {
-        "daily-sales-etl": 0,
-        "machine-heartbeat": 0,
-        "flaky-import": 3,
-        "warehouse-freshness": 0,
-    }
