@@ -1,0 +1,175 @@
+"""One container of a Docker engine."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import requests
+from docker.errors import DockerException
+
+from containers.docker.deaths import Deaths
+from containers.docker.engine import APIError, Engine, NotFound
+from containers.docker.manifest import instant
+from containers.follow import Follower
+from containers.logs import LogWriter
+from containers.outcome import Exit, one_line
+from containers.runtime import RuntimeUnavailable
+from scheduler_project.kernel.clock import monotonic, utcnow
+
+SAFETY_LOOK_S = 5.0
+KILL_WITHIN_S = 30.0
+RECONNECT_S = 0.5
+INIT_FAILURE = b"[FATAL tini ("
+
+
+class DockerContainer:
+    def __init__(self, engine: Engine, deaths: Deaths, details: dict[str, Any]) -> None:
+        self._engine = engine
+        self._deaths = deaths
+        self._id = str(details["Id"])
+        self._name = str(details["Name"]).lstrip("/")
+        self._started_at = instant(details["State"]["StartedAt"])
+        self._wake = deaths.watch(self._id)
+        self._look_at = monotonic()
+        self._exit: Exit | None = None
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def started_at(self) -> datetime:
+        return self._started_at
+
+    def wait(self, timeout_s: float) -> Exit | None:
+        deadline = monotonic() + timeout_s
+        while self._exit is None:
+            if self._wake.is_set() or monotonic() >= self._look_at:
+                self._look()
+                continue
+            left = deadline - monotonic()
+            if left <= 0:
+                return None
+            self._wake.wait(min(left, self._look_at - monotonic()))
+        return self._exit
+
+    def stop(self, grace_s: float) -> None:
+        self._kill("SIGTERM")
+        if self.wait(grace_s) is None:
+            self._kill("SIGKILL")
+            if self.wait(KILL_WITHIN_S) is None:
+                raise RuntimeUnavailable(f"{self._name} does not end when killed")
+
+    def follow(self, log: LogWriter) -> Follower:
+        return _StreamFollower(self._engine, self._id, self._name, log).start()
+
+    def remove(self) -> None:
+        self._deaths.unwatch(self._id, self._wake)
+        remove_container(self._engine, self._id)
+
+    def _kill(self, signal_name: str) -> None:
+        try:
+            with self._engine.answering() as api:
+                api.kill(self._id, signal_name)
+        except NotFound:
+            return
+        except APIError as error:
+            if error.status_code != requests.codes.conflict:  # conflict: it does not run any more
+                raise RuntimeUnavailable(f"{self._name} cannot be stopped: {error.explanation}") from error
+
+    def _look(self) -> None:
+        self._wake.clear()
+        self._look_at = monotonic() + SAFETY_LOOK_S
+        try:
+            with self._engine.answering() as api:
+                state = api.inspect_container(self._id)["State"]
+        except NotFound:
+            self._exit = Exit(None, utcnow())
+        else:
+            if state["Status"] in ("exited", "dead"):
+                self._exit = self._read_exit(state)
+        if self._exit is not None:
+            self._deaths.unwatch(self._id, self._wake)
+
+    def _read_exit(self, state: dict[str, Any]) -> Exit:
+        code = int(state["ExitCode"])
+        error = one_line(state.get("Error") or "") or self._init_failure(code)
+        return Exit(code, instant(state["FinishedAt"]), bool(state["OOMKilled"]), error)
+
+    def _init_failure(self, code: int) -> str:
+        """What the container's init says where it could not start the command, or empty.
+
+        To the engine such a container has started; the exit code alone is a shell's "not found".
+        """
+        if code not in (126, 127):
+            return ""
+        with self._engine.answering() as api:
+            tail = api.logs(self._id, stdout=False, stderr=True, tail=3)
+        lines = [line for line in bytes(tail).splitlines() if line.startswith(INIT_FAILURE)]
+        return (
+            "cannot start: " + one_line(lines[-1].partition(b"] ")[2].decode(errors="replace"))
+            if lines
+            else ""
+        )
+
+
+def remove_container(engine: Engine, container: str) -> None:
+    """Remove it, killed first where it runs; idempotent."""
+    try:
+        with engine.answering() as api:
+            api.remove_container(container, force=True, v=True)
+    except NotFound:
+        return
+    except APIError as error:
+        if error.status_code != requests.codes.conflict:  # conflict: its removal is under way
+            raise RuntimeUnavailable(f"{container} cannot be removed: {error.explanation}") from error
+
+
+class _StreamFollower(Follower):
+    """Reads the engine's log from the beginning and skips what is in the log already.
+
+    Skipping by count, unlike asking for "since", neither doubles nor loses lines of one instant.
+    """
+
+    def __init__(self, engine: Engine, container_id: str, name: str, log: LogWriter) -> None:
+        super().__init__(name, log)
+        self._engine = engine
+        self._id = container_id
+        self._stream: Any = None
+
+    def _copy(self) -> None:
+        while not self._cancelled.is_set():
+            # Asked before reading. A stream that ends may have been cut, by us or by a restart of
+            # the engine; only a whole reading after the container's end is known to be complete.
+            ended = self._ended.is_set()
+            try:
+                self._copy_stream(follow=not ended)
+            except NotFound:
+                return
+            except RuntimeUnavailable:
+                if ended:
+                    raise
+            if ended:
+                return
+            self._ended.wait(RECONNECT_S)
+
+    def _copy_stream(self, *, follow: bool) -> None:
+        with self._engine.answering() as api:
+            self._stream = api.logs(self._id, stdout=True, stderr=True, stream=True, follow=follow)
+            skip = self._log.position
+            for piece in self._stream:
+                if self._cancelled.is_set():
+                    return
+                fresh = piece[skip:]
+                skip = max(0, skip - len(piece))
+                if fresh:
+                    self._log.write(fresh)
+
+    def _interrupt(self) -> None:
+        if self._stream is not None and hasattr(self._stream, "close"):
+            try:
+                self._stream.close()
+            except DockerException as error:
+                # A connection over SSH cannot be cut; its thread ends with the container.
+                self.error = self.error or str(error)
