@@ -11,10 +11,7 @@ from datetime import datetime
 
 from jobs.schedules.fields import CronFields, MonthDays, WeekDays
 
-CYCLE_YEARS = 400
-"""The Gregorian calendar, weekdays included, repeats after so many years."""
-
-_MONTHS_KEPT = 1000
+_MONTHS_KEPT = 1500
 
 
 class TimesOfDay:
@@ -86,14 +83,6 @@ class ClockFace:
         by_day = match_month_days(self._day, year, month)
         by_weekday = match_weekdays(self._weekday, year, month)
         return tuple(sorted(by_day & by_weekday if self._both else by_day | by_weekday))
-
-    def ever_matches(self) -> bool:
-        """Whether any day of the calendar's whole cycle matches."""
-        return any(
-            self._match_days(year, month)
-            for year in range(2000, 2000 + CYCLE_YEARS)
-            for month in sorted(self._months)
-        )
 
     def first(self, low: datetime, high: datetime) -> datetime | None:
         """The first matching time in [low, high)."""

@@ -26,7 +26,13 @@ from jobs.schedules.zones import Stretch, stretch_at
 
 EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 LATEST = datetime(3000, 1, 1, tzinfo=UTC)
+HORIZON = timedelta(days=100 * 366)
+"""How far ahead a fire is looked for. The rarest dates there are, a 29 February on a given weekday, are
+at most 40 years apart; what finds nothing in this time never will."""
+
 _SECOND = timedelta(seconds=1)
+_REACH = timedelta(days=3)
+"""More than a wall-clock time can be away from its instant: an offset and a skipped day."""
 
 
 class DstGap(StrEnum):
@@ -88,7 +94,7 @@ class Evaluator:
         self._answer: tuple[datetime, datetime] | None = None
 
     def next_fire(self, after: datetime) -> datetime | None:
-        """The first fire strictly later than ``after``; None where there is none before the year 3000."""
+        """The first fire strictly later than ``after``; None where the next hundred years have none."""
         answer = self._answer
         if answer is not None and answer[0] <= after < answer[1]:
             return answer[1]
@@ -99,13 +105,14 @@ class Evaluator:
 
     def _evaluate(self, after: datetime) -> datetime | None:
         self.evaluations += 1
-        cursor, latest = _next_second(max(after, EARLIEST - _SECOND)), LATEST.replace(tzinfo=None)
-        while cursor < latest:
+        cursor = _next_second(max(after, EARLIEST - _SECOND))
+        horizon = min(cursor + HORIZON, LATEST.replace(tzinfo=None))
+        while cursor < horizon:
             stretch = stretch_at(self._zone, cursor)
             fire = self._first_in(stretch, cursor)
             if fire is not None:
-                return fire.replace(tzinfo=UTC) if fire < latest else None
-            cursor = stretch.end
+                return fire.replace(tzinfo=UTC) if fire < horizon else None
+            cursor = self._continue_after(stretch, horizon)
         return None
 
     def _first_in(self, stretch: Stretch, cursor: datetime) -> datetime | None:
@@ -114,6 +121,11 @@ class Evaluator:
         low, high = self._bounds(stretch)
         found = self.face.first(max(low, cursor + stretch.offset), high)
         return None if found is None else found - stretch.offset
+
+    def _continue_after(self, stretch: Stretch, horizon: datetime) -> datetime:
+        """Where to look on: the stretch's end, or later where no clock shows a matching time for long."""
+        shown_next = self.face.first(min(stretch.local_end, stretch.clock_after), horizon)
+        return horizon if shown_next is None else max(stretch.end, shown_next - _REACH)
 
     def makes_up_for_gap(self, stretch: Stretch) -> bool:
         """Whether a time that was lost just before this stretch is run at its start."""

@@ -8,8 +8,15 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import TypeVar
 
-from jobs.schedules.clockface import ClockFace
-from jobs.schedules.evaluation import EARLIEST, LATEST, CronRule, DayMatch, DstGap, DstOverlap
+from jobs.schedules.evaluation import (
+    EARLIEST,
+    LATEST,
+    CronRule,
+    DayMatch,
+    DstGap,
+    DstOverlap,
+    evaluator_of,
+)
 from jobs.schedules.fields import CronFields, read_fields
 from jobs.schedules.kinds import UNLIMITED, After, At, Cron, Every, Now, Schedule, Span
 from jobs.schedules.refusals import shown
@@ -17,6 +24,7 @@ from jobs.schedules.zones import check_zone
 from scheduler_project.kernel.durations import parse_duration
 from scheduler_project.kernel.errors import InvalidValue
 
+RULES_AS_OF = datetime(2027, 1, 1, tzinfo=UTC)
 SHORTEST_INTERVAL = timedelta(seconds=1)
 ALLOWED = (
     'a cron expression such as "0 2 * * *", "now", {"cron": …, "timezone": …}, '
@@ -75,7 +83,7 @@ def _read_cron(value: Mapping[object, object], field: str) -> Cron:
         dst_overlap=_choice(DstOverlap, value, "dstOverlap", field) or DstOverlap.FIRST,
         day_match=_choice(DayMatch, value, "dayMatch", field) or DayMatch.OR,
     )
-    if not _ever_fires(rule.text, rule.day_match):
+    if not _ever_fires(rule):
         raise InvalidValue(f"{shown(value['cron'])} never fires: no date matches it", field=field)
     cron = Cron(rule, _span(value, field))
     _check_span(cron, cron.span, field)
@@ -84,15 +92,14 @@ def _read_cron(value: Mapping[object, object], field: str) -> Cron:
 
 def _fields(text: object, field: str) -> CronFields:
     if not isinstance(text, str):
-        raise InvalidValue(
-            f"{shown(text)} is not a cron expression: it is text like 0 2 * * *", field=field
-        )
+        raise InvalidValue(f"{shown(text)} is not a cron expression: it is text like 0 2 * * *", field=field)
     return read_fields(text, field=field)
 
 
-@lru_cache(maxsize=4096)
-def _ever_fires(text: str, day_match: DayMatch) -> bool:
-    return ClockFace(read_fields(text), both_days=day_match is DayMatch.AND).ever_matches()
+@lru_cache(maxsize=8192)
+def _ever_fires(rule: CronRule) -> bool:
+    """Whether it fires by the rules of the calendar and of its zone as they are known for the future."""
+    return evaluator_of(rule).next_fire(RULES_AS_OF) is not None
 
 
 def _choice(kind: type[Choice], value: Mapping[object, object], key: str, field: str) -> Choice | None:

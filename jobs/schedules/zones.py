@@ -14,12 +14,13 @@ from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from functools import cache, lru_cache
 from importlib.resources import files
+from itertools import pairwise
 from zoneinfo import ZoneInfo
 
 from jobs.schedules.refusals import shown
 from scheduler_project.kernel.errors import InvalidValue
 
-PROBE = timedelta(days=1)
+PROBE = timedelta(days=3)
 """Two changes of one zone are never closer: since 1970 the closest pair in tzdata is a week apart."""
 MARGIN = timedelta(days=40)
 
@@ -61,33 +62,19 @@ def load_zone(name: str) -> ZoneInfo:
 class Stretch:
     """A time in which the zone's offset stays the same: [start, end), instants.
 
-    ``before`` is the offset that held until ``start``, ``after`` the one that holds from ``end``; where
-    the stretch was cut off without a change of the clock, they equal ``offset``.
+    ``local_start`` and ``local_end`` are what the clock shows at its two ends by its own offset;
+    ``clock_before`` is what the clock would have shown at ``start`` had it not been changed there, and
+    ``clock_after`` what it shows at ``end``, after the change there. Where a stretch was cut off without
+    a change of the clock, they equal ``local_start`` and ``local_end``.
     """
 
     start: datetime
     end: datetime
-    before: timedelta
     offset: timedelta
-    after: timedelta
-
-    @property
-    def local_start(self) -> datetime:
-        return self.start + self.offset
-
-    @property
-    def local_end(self) -> datetime:
-        return self.end + self.offset
-
-    @property
-    def clock_before(self) -> datetime:
-        """What the clock would have shown at ``start`` had it not been changed."""
-        return self.start + self.before
-
-    @property
-    def clock_after(self) -> datetime:
-        """What the clock shows at ``end``, after the change there."""
-        return self.end + self.after
+    local_start: datetime
+    local_end: datetime
+    clock_before: datetime
+    clock_after: datetime
 
 
 def stretch_at(zone: str, instant: datetime) -> Stretch:
@@ -101,12 +88,14 @@ def _stretches_around(zone: str, year: int) -> tuple[list[datetime], list[Stretc
     """All stretches that touch the year. They are looked for with a margin on both sides, so that a
     change near the turn of the year is seen whole from either side of it."""
     first, last = datetime(year, 1, 1) - MARGIN, datetime(year + 1, 1, 1) + MARGIN  # noqa: DTZ001
-    changes = _changes(load_zone(zone), first, last)
-    edges = [first, *changes, last]
+    edges = [first, *_changes(load_zone(zone), first, last), last]
     offsets = [offset_at(load_zone(zone), edge) for edge in edges[:-1]]
+    before, after = [offsets[0], *offsets[:-1]], [*offsets[1:], offsets[-1]]
     stretches = [
-        Stretch(edges[i], edges[i + 1], offsets[max(i - 1, 0)], offset, offsets[min(i + 1, len(offsets) - 1)])
-        for i, offset in enumerate(offsets)
+        Stretch(start, end, offset, start + offset, end + offset, start + offset_before, end + offset_after)
+        for (start, end), offset, offset_before, offset_after in zip(
+            pairwise(edges), offsets, before, after, strict=True
+        )
     ]
     return edges[:-1], stretches
 
@@ -117,10 +106,10 @@ def _changes(zone: ZoneInfo, first: datetime, last: datetime) -> list[datetime]:
     low, offset = first, offset_at(zone, first)
     while low < last:
         high = min(low + PROBE, last)
-        if offset_at(zone, high) != offset:
+        offset_then = offset_at(zone, high)
+        if offset_then != offset:
             changes.append(_change_between(zone, low, high))
-            offset = offset_at(zone, high)
-        low = high
+        low, offset = high, offset_then
     return [change for change in changes if change < last]
 
 
