@@ -1,0 +1,81 @@
+"""Claims: who runs an attempt, as a lease in Redis that its worker keeps alive.
+
+The claim's key is the execution's, its value names attempt, status and worker, so that
+the attempt fences: once attempt 2 is claimed, nobody can claim or renew attempt 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from enum import StrEnum
+from uuid import UUID
+
+from executions.ids import shard_in
+from executions.store import Script, Store
+
+DONE_TTL = timedelta(hours=1)
+_CLAIM = Script("executions.lua", "claim.lua")
+_RENEW = Script("executions.lua", "renew.lua")
+_RELEASE = Script("executions.lua", "release.lua")
+_MS = timedelta(milliseconds=1)
+
+Attempt = tuple[UUID, int]
+
+
+class Claimed(StrEnum):
+    WON = "won"
+    HELD = "held"  # by somebody else, whose lease has not ended
+    DONE = "done"
+    STALE = "stale"  # a later attempt exists
+    STOPPED = "stopped"  # cancelled before it started
+
+
+class Renewal(StrEnum):
+    HELD = "held"
+    STOPPED = "stopped"
+    FENCED = "fenced"
+
+
+class Claims:
+    """The claims of one worker; ``token`` is its identity, unique per process."""
+
+    def __init__(self, store: Store, token: str, lease: timedelta) -> None:
+        self._store = store
+        self._token = token
+        self._lease_ms = lease // _MS
+
+    def claim(self, execution_id: UUID, attempt: int) -> Claimed:
+        keys = [self._key(execution_id), self._tombstone(execution_id)]
+        return Claimed(self._store.run(_CLAIM, keys, [attempt, self._token, self._lease_ms]).decode())
+
+    def renew(self, attempts: Sequence[Attempt]) -> list[Renewal]:
+        """Renew each, in one round trip."""
+        calls = [
+            ([self._key(run), self._tombstone(run)], [attempt, self._token, self._lease_ms])
+            for run, attempt in attempts
+        ]
+        return [Renewal(answer.decode()) for answer in self._store.run_each(_RENEW, calls)] if calls else []
+
+    def release(self, execution_id: UUID, attempt: int, *, done: bool) -> None:
+        """End the lease: ``done`` keeps duplicates out, otherwise another worker may claim at once."""
+        keep = DONE_TTL // _MS if done else 0
+        self._store.run(_RELEASE, [self._key(execution_id)], [attempt, self._token, keep])
+
+    def _key(self, execution_id: UUID) -> str:
+        return claim_key(self._store, execution_id)
+
+    def _tombstone(self, execution_id: UUID) -> str:
+        return self._store.key(shard_in(execution_id), "stop", execution_id.hex)
+
+
+def claim_key(store: Store, execution_id: UUID) -> str:
+    return store.key(shard_in(execution_id), "claim", execution_id.hex)
+
+
+def held_or_done(store: Store, runs: Sequence[UUID]) -> list[bool]:
+    """Whether anybody holds or has just finished each run (False: its worker is gone)."""
+    if not runs:
+        return []
+    answers = store.batch(lambda pipe: [pipe.exists(claim_key(store, run)) for run in runs])
+    return [bool(answer) for answer in answers]

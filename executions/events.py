@@ -1,0 +1,132 @@
+"""Events: immutable statements about a run, and how they travel (pure).
+
+A message on the exchange is one JSON object, ``{"events": [...]}``. An event has ``type``,
+``execution`` (UUID), ``attempt``, ``at`` (ISO 8601, UTC) and the optional fields of
+``Event``. A statement about many runs at once (JOB_QUEUED) has ``runs``, a list of
+[execution, attempt], in place of ``execution`` and ``attempt``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from executions.ids import event_id
+from executions.states import EventType
+from scheduler_project.kernel.errors import InvalidValue
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """What happened to one attempt of one execution.
+
+    ``retryable`` is False where another attempt cannot end otherwise (a template that names
+    what is not there). ``started_at`` and ``queued_at`` repeat what earlier events said, so
+    that the row comes out the same in whatever order they arrive.
+    """
+
+    type: EventType
+    execution_id: UUID
+    attempt: int
+    at: datetime
+    worker: str = ""
+    reason: str = ""
+    message: str = ""
+    exit_code: int | None = None
+    queued_at: datetime | None = None
+    started_at: datetime | None = None
+    retryable: bool = True
+
+    @property
+    def id(self) -> UUID:
+        return event_id(self.execution_id, self.attempt, self.type, self._distinction())
+
+    def _distinction(self) -> str:
+        """A second start of one attempt is another worker's; pausing can happen again and again."""
+        if self.type is EventType.STARTED:
+            return self.worker
+        if self.type in {EventType.PAUSED, EventType.RESUMED}:
+            return self.at.isoformat()
+        return ""
+
+    def to_json(self) -> dict[str, Any]:
+        found: dict[str, Any] = {
+            "type": self.type,
+            "execution": str(self.execution_id),
+            "attempt": self.attempt,
+            "at": _text(self.at),
+        }
+        for name in ("worker", "reason", "message", "exit_code"):
+            value = getattr(self, name)
+            if value not in ("", None):
+                found[name] = value
+        for name in ("queued_at", "started_at"):
+            if (instant := getattr(self, name)) is not None:
+                found[name] = _text(instant)
+        if not self.retryable:
+            found["retryable"] = False
+        return found
+
+
+def encode(events: Iterable[Event]) -> bytes:
+    return json.dumps({"events": [event.to_json() for event in events]}, separators=(",", ":")).encode()
+
+
+def encode_queued(runs: Sequence[tuple[UUID, int]], at: datetime) -> bytes:
+    """JOB_QUEUED of a whole batch: (execution, attempt) of each run that the broker has confirmed."""
+    item = {"type": EventType.QUEUED, "at": _text(at), "runs": [[str(run), attempt] for run, attempt in runs]}
+    return json.dumps({"events": [item]}, separators=(",", ":")).encode()
+
+
+def decode(body: bytes | str) -> list[Event]:
+    """The events of a message. InvalidValue, with the reason, for what is none."""
+    try:
+        items = json.loads(body)["events"]
+        return [event for item in items for event in _expand(item)]
+    except InvalidValue:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InvalidValue(f"not a message of events: {type(error).__name__}: {error}") from error
+
+
+def _expand(item: dict[str, Any]) -> list[Event]:
+    runs = item["runs"] if "runs" in item else [[item["execution"], item["attempt"]]]
+    common: dict[str, Any] = {
+        "type": EventType(item["type"]),
+        "at": _instant(item["at"]),
+        "worker": str(item.get("worker", "")),
+        "reason": str(item.get("reason", "")),
+        "message": str(item.get("message", "")),
+        "exit_code": _exit_code(item.get("exit_code")),
+        "queued_at": _instant(item["queued_at"]) if "queued_at" in item else None,
+        "started_at": _instant(item["started_at"]) if "started_at" in item else None,
+        "retryable": bool(item.get("retryable", True)),
+    }
+    return [Event(execution_id=UUID(run), attempt=_attempt(attempt), **common) for run, attempt in runs]
+
+
+def _attempt(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 32767:
+        raise InvalidValue(f"attempt {value!r} is not a number from 1 to 32767")
+    return value
+
+
+def _exit_code(value: object) -> int | None:
+    if value is None or (isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 31):
+        return value
+    raise InvalidValue(f"exit code {value!r} is not a whole number")
+
+
+def _instant(text: str) -> datetime:
+    instant = datetime.fromisoformat(text)
+    if instant.tzinfo is None:
+        raise InvalidValue(f"{text!r} has no time zone")
+    return instant.astimezone(UTC)
+
+
+def _text(instant: datetime) -> str:
+    return instant.astimezone(UTC).isoformat()

@@ -1,0 +1,152 @@
+"""What an event makes of an execution's row (pure).
+
+The recorder locks the rows that a batch of events speaks of, folds the events into them
+here, and writes back what changed. Events may come twice or out of order; the rules:
+
+1. An event of an earlier attempt than the row's changes nothing. The attempt is the fence.
+2. A move that ``states.MOVES`` does not allow from the row's state changes nothing.
+3. An outcome carries the times of what came before it, and a late JOB_STARTED or
+   JOB_QUEUED cannot reach a row past it: any order gives the same row.
+4. JOB_FAILED with retries left makes the row Waiting again with the next attempt;
+   JOB_LOST does the same from a budget of its own, since losing a worker is not the job's failure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from executions.events import Event
+from executions.states import TERMINAL, EventType, State, move
+
+LOST_LIMIT = 3
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How often a failed run is tried again, and how long after the failure."""
+
+    retries: int = 0
+    delay: timedelta = timedelta(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """When the scheduler looks at a row again after an event."""
+
+    enqueue_timeout: timedelta
+    lease_check: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The part of an execution's row that events change."""
+
+    id: UUID
+    state: State
+    attempt: int = 1
+    failures: int = 0
+    losses: int = 0
+    reason: str = ""
+    message: str = ""
+    worker: str = ""
+    exit_code: int | None = None
+    queued_at: datetime | None = None
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    check_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    policy: RetryPolicy
+    timing: Timing
+    now: datetime
+
+
+def fold(run: Run, events: Iterable[Event], context: Context) -> tuple[Run, list[Event]]:
+    """The row after ``events``, and the further events that follow from them (JOB_RETRYING)."""
+    follow_ups: list[Event] = []
+    for event in events:
+        run, more = _apply(run, event, context)
+        follow_ups += more
+    return run, follow_ups
+
+
+def _apply(run: Run, event: Event, context: Context) -> tuple[Run, list[Event]]:
+    target = move(run.state, event.type)
+    if target is None or event.attempt != run.attempt:
+        return run, []
+    if event.type in {EventType.FAILED, EventType.LOST}:
+        return _fail(run, event, context)
+    if event.type is EventType.QUEUED:
+        return _queue(run, event, context), []
+    if event.type is EventType.STARTED:
+        return _start(run, event, context), []
+    if target in TERMINAL:
+        return _finish(run, event, target), []
+    check_at = context.now if event.type is EventType.RESUMED else None
+    return replace(run, state=target, reason=event.reason, check_at=check_at, queued_at=None), []
+
+
+def _queue(run: Run, event: Event, context: Context) -> Run:
+    if run.queued_at is not None:
+        return run
+    return replace(run, queued_at=event.at, check_at=context.now + context.timing.enqueue_timeout)
+
+
+def _start(run: Run, event: Event, context: Context) -> Run:
+    return replace(
+        run,
+        state=State.ACTIVE,
+        reason="",
+        message="",
+        worker=event.worker,
+        queued_at=run.queued_at or event.queued_at,
+        started_at=run.started_at if run.state is State.ACTIVE else event.started_at or event.at,
+        check_at=context.now + context.timing.lease_check,
+    )
+
+
+def _finish(run: Run, event: Event, state: State) -> Run:
+    return replace(
+        run,
+        state=state,
+        reason=event.reason,
+        message=event.message,
+        worker=event.worker or run.worker,
+        exit_code=event.exit_code,
+        queued_at=run.queued_at or event.queued_at,
+        started_at=event.started_at or run.started_at,
+        finished_at=event.at,
+        check_at=None,
+    )
+
+
+def _fail(run: Run, event: Event, context: Context) -> tuple[Run, list[Event]]:
+    """Counts the failure or loss and tries again while there is budget; otherwise it is the end."""
+    lost = event.type is EventType.LOST
+    failures, losses = run.failures + (not lost), run.losses + lost
+    again = losses <= LOST_LIMIT if lost else event.retryable and failures <= context.policy.retries
+    counted = replace(run, failures=failures, losses=losses)
+    if not again:
+        return _finish(counted, event, State.COMPLETED_ABNORMALLY), []
+    delay = timedelta(0) if lost else context.policy.delay
+    ended = _finish(counted, event, State.WAITING)
+    waiting = replace(
+        ended, attempt=run.attempt + 1, queued_at=None, finished_at=None, check_at=context.now + delay
+    )
+    return waiting, [_retrying(event, waiting)]
+
+
+def _retrying(event: Event, waiting: Run) -> Event:
+    return Event(
+        type=EventType.RETRYING,
+        execution_id=event.execution_id,
+        attempt=waiting.attempt,
+        at=event.at,
+        reason=event.reason,
+        message=f"attempt {waiting.attempt} is due at {waiting.check_at:%Y-%m-%dT%H:%M:%S.%fZ}",
+    )

@@ -1,0 +1,122 @@
+"""What happened: RunSpec, Execution and ExecutionEvent.
+
+The tables of executions and events are partitioned by day of the due time (``PARTITION BY
+RANGE`` over the execution's id, see executions/ids.py); their SQL is in
+executions/sql/schema.sql. No code but executions/transitions.py writes ``state``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from executions.states import TERMINAL, EventType, State, Trigger
+
+_TERMINAL_VALUES = sorted(str(state) for state in TERMINAL)
+
+
+class RunSpec(models.Model):
+    """The immutable, content-addressed snapshot of all that a run needs (``body``: see runspecs.py)."""
+
+    id = models.UUIDField(primary_key=True, editable=False)
+    job_id = models.UUIDField(db_index=True, editable=False)
+    body = models.JSONField(editable=False)
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    class Meta:
+        verbose_name = "run specification"
+
+    def __str__(self) -> str:
+        return f"{self.body.get('job_name', self.job_id)} ({self.id})"
+
+
+class Execution(models.Model):
+    """One run of a job: one due time, one row, any number of attempts."""
+
+    id = models.UUIDField(primary_key=True, editable=False)
+    job_id = models.UUIDField(editable=False)
+    spec = models.ForeignKey(RunSpec, on_delete=models.DO_NOTHING, db_index=False, editable=False)
+    owner_id = models.IntegerField(editable=False, help_text="The team (group) that owns the job.")
+    shard = models.SmallIntegerField(editable=False)
+    trigger = models.TextField(choices=[(str(t), t.name.title()) for t in Trigger], editable=False)
+    scheduled_for = models.DateTimeField(editable=False, help_text="The planned time, UTC.")
+    state = models.TextField(
+        choices=[(str(s), str(s)) for s in State],
+        default=str(State.WAITING),
+        db_default=str(State.WAITING),
+        editable=False,
+    )
+    reason = models.TextField(default="", db_default="", editable=False, help_text="Why it is where it is.")
+    message = models.TextField(default="", db_default="", editable=False)
+    attempt = models.SmallIntegerField(default=1, db_default=1, editable=False)
+    failures = models.SmallIntegerField(default=0, db_default=0, editable=False)
+    losses = models.SmallIntegerField(default=0, db_default=0, editable=False)
+    missed = models.IntegerField(
+        default=0,
+        db_default=0,
+        editable=False,
+        help_text="Fires that did not run, in this one row.",
+    )
+    worker = models.TextField(default="", db_default="", editable=False)
+    exit_code = models.IntegerField(null=True, editable=False)
+    queued_at = models.DateTimeField(null=True, editable=False)
+    started_at = models.DateTimeField(null=True, editable=False)
+    finished_at = models.DateTimeField(null=True, editable=False)
+    cancel_requested_at = models.DateTimeField(null=True, editable=False)
+    check_at = models.DateTimeField(
+        null=True, editable=False, help_text="When the scheduler looks at this row again, whatever its state."
+    )
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    class Meta:
+        indexes: ClassVar[list[Any]] = [
+            models.Index(
+                fields=["shard", "check_at"], name="execution_check", condition=Q(check_at__isnull=False)
+            ),
+            models.Index(fields=["job_id", "-id"], name="execution_by_job"),
+            models.Index(fields=["owner_id", "-id"], name="execution_by_owner"),
+        ]
+        constraints: ClassVar[list[Any]] = [
+            models.CheckConstraint(
+                name="execution_state_known", condition=Q(state__in=[str(state) for state in State])
+            ),
+            models.CheckConstraint(
+                name="execution_finished_iff_terminal",
+                condition=Q(state__in=_TERMINAL_VALUES, finished_at__isnull=False)
+                | (~Q(state__in=_TERMINAL_VALUES) & Q(finished_at__isnull=True)),
+            ),
+            models.CheckConstraint(
+                name="execution_checked_iff_waiting_or_active",
+                condition=Q(state__in=[str(State.WAITING), str(State.ACTIVE)], check_at__isnull=False)
+                | (~Q(state__in=[str(State.WAITING), str(State.ACTIVE)]) & Q(check_at__isnull=True)),
+            ),
+            models.CheckConstraint(name="execution_attempt_counts", condition=Q(attempt__gte=1)),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.id} ({self.state})"
+
+
+class ExecutionEvent(models.Model):
+    """One immutable statement about an execution; the database refuses UPDATE and DELETE of rows."""
+
+    pk = models.CompositePrimaryKey("execution_id", "id")
+    execution_id = models.UUIDField(editable=False)
+    id = models.UUIDField(editable=False)
+    type = models.TextField(choices=[(str(t), str(t)) for t in EventType], editable=False)
+    attempt = models.SmallIntegerField(editable=False)
+    at = models.DateTimeField(editable=False)
+    recorded_at = models.DateTimeField(db_default=Now(), editable=False)
+    worker = models.TextField(default="", db_default="", editable=False)
+    reason = models.TextField(default="", db_default="", editable=False)
+    message = models.TextField(default="", db_default="", editable=False)
+    exit_code = models.IntegerField(null=True, editable=False)
+
+    class Meta:
+        verbose_name = "event"
+
+    def __str__(self) -> str:
+        return f"{self.type} of attempt {self.attempt} of {self.execution_id}"

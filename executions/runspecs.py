@@ -1,0 +1,60 @@
+"""RunSpec: all that a run needs, in one immutable value (pure).
+
+Workers have no database, so a spec must suffice by itself. Its id is the digest of its
+canonical JSON: equal specs are one row and one Redis key, and editing a job makes a new one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from datetime import timedelta
+from functools import cached_property
+from typing import Any
+from uuid import UUID
+
+from executions.folding import RetryPolicy
+from executions.ids import spec_id
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spec:
+    """``schedule`` is the normal form of jobs/schedules; times are in seconds, memory in bytes."""
+
+    job_id: str
+    job_name: str
+    owner: str
+    owner_id: int
+    type: str
+    command: str
+    schedule: Mapping[str, Any]
+    image: str = ""
+    env: Mapping[str, str] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    retries: int = 0
+    retry_delay_s: float = 0.0
+    timeout_s: float | None = None
+    memory_bytes: int | None = None
+    cpus: float | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> Spec:
+        known = {item.name for item in fields(cls)}
+        return cls(**{name: value for name, value in body.items() if name in known})
+
+    @cached_property
+    def canonical(self) -> bytes:
+        """The one JSON text of this spec: sorted keys, no blanks."""
+        return json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+
+    @cached_property
+    def id(self) -> UUID:
+        return spec_id(self.canonical)
+
+    @property
+    def retry_policy(self) -> RetryPolicy:
+        return RetryPolicy(self.retries, timedelta(seconds=self.retry_delay_s))

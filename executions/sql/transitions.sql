@@ -1,0 +1,54 @@
+-- name: insert_executions
+-- New Waiting (or already skipped) executions; what exists already stays as it is. Returns the ids that are new.
+INSERT INTO executions_execution
+    (id, job_id, spec_id, owner_id, shard, trigger, scheduled_for, state, reason, message, missed, finished_at, check_at)
+SELECT * FROM unnest(
+    %s::uuid[], %s::uuid[], %s::uuid[], %s::integer[], %s::smallint[], %s::text[], %s::timestamptz[],
+    %s::text[], %s::text[], %s::text[], %s::integer[], %s::timestamptz[], %s::timestamptz[])
+ON CONFLICT (id) DO NOTHING
+RETURNING id
+
+-- name: lock_runs
+-- The rows that a batch of events speaks of, locked in the order of their ids so that two recorders cannot deadlock.
+SELECT e.id, e.state, e.attempt, e.failures, e.losses, e.reason, e.message, e.worker, e.exit_code,
+       e.queued_at, e.started_at, e.finished_at, e.check_at,
+       e.job_id, e.spec_id, e.owner_id, e.trigger, e.scheduled_for, s.body
+FROM executions_execution e JOIN executions_runspec s ON s.id = e.spec_id
+WHERE e.id = ANY(%s) AND e.id >= %s AND e.id <= %s
+ORDER BY e.id
+FOR UPDATE OF e
+
+-- name: update_runs
+-- Writes back folded rows, only where state and attempt are still those that were folded from. Returns the ids won.
+UPDATE executions_execution e
+SET state = v.state, attempt = v.attempt, failures = v.failures, losses = v.losses, reason = v.reason,
+    message = v.message, worker = v.worker, exit_code = v.exit_code, queued_at = v.queued_at,
+    started_at = v.started_at, finished_at = v.finished_at, check_at = v.check_at
+FROM unnest(
+    %s::uuid[], %s::text[], %s::smallint[],
+    %s::text[], %s::smallint[], %s::smallint[], %s::smallint[], %s::text[], %s::text[], %s::text[], %s::integer[],
+    %s::timestamptz[], %s::timestamptz[], %s::timestamptz[], %s::timestamptz[]
+) AS v(id, old_state, old_attempt,
+    state, attempt, failures, losses, reason, message, worker, exit_code,
+    queued_at, started_at, finished_at, check_at)
+WHERE e.id = v.id AND e.id >= %s AND e.id <= %s AND e.state = v.old_state AND e.attempt = v.old_attempt
+RETURNING e.id
+
+-- name: append_events
+-- Appends to the history; the same statement made twice is one row.
+INSERT INTO executions_executionevent
+    (execution_id, id, type, attempt, at, worker, reason, message, exit_code)
+SELECT * FROM unnest(
+    %s::uuid[], %s::uuid[], %s::text[], %s::smallint[], %s::timestamptz[],
+    %s::text[], %s::text[], %s::text[], %s::integer[])
+ON CONFLICT DO NOTHING
+
+-- name: request_cancel
+-- Notes that somebody asked an Active run to stop.
+UPDATE executions_execution SET cancel_requested_at = %s WHERE id = %s AND state = 'Active'
+
+-- name: postpone_checks
+-- Moves the next look at rows, only where nobody else has moved it meanwhile.
+UPDATE executions_execution e SET check_at = v.next
+FROM unnest(%s::uuid[], %s::timestamptz[], %s::timestamptz[]) AS v(id, seen, next)
+WHERE e.id = v.id AND e.check_at = v.seen AND e.state IN ('Waiting', 'Active')

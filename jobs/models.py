@@ -1,0 +1,89 @@
+"""What is to run: Task and Job."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import timedelta
+from typing import Any, ClassVar
+
+from django.contrib.auth.models import Group
+from django.core.validators import MinValueValidator
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from executions.models import RunSpec
+
+
+class WorkType(models.TextChoices):
+    """How a command is understood; see executions/worker/commands.py."""
+
+    PYTHON = "Python", "Python"
+    SCRIPT = "Script", "Script"
+    SQL = "SQL", "SQL"
+    CONTAINER = "Container", "Container"
+
+
+class Task(models.Model):
+    """A reusable piece of work, which several jobs may run on their own schedules."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    name = models.CharField(max_length=200, unique=True)
+    description = models.TextField(blank=True, default="")
+    type = models.TextField(choices=WorkType.choices, default=WorkType.PYTHON)
+    command = models.TextField(blank=True, default="")
+    image = models.CharField(max_length=500, blank=True, default="")
+    env = models.JSONField(blank=True, default=dict, verbose_name="environment")
+    parameters = models.JSONField(blank=True, default=dict, help_text="Default parameters, a JSON object.")
+    memory_bytes = models.BigIntegerField(null=True, blank=True, validators=[MinValueValidator(6 << 20)])
+    cpus = models.FloatField(null=True, blank=True, validators=[MinValueValidator(0.01)])
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    class Meta:
+        ordering: ClassVar[list[str]] = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Job(models.Model):
+    """A task, named or defined inline, with a schedule, parameters, a retry policy, a time-out and an owner.
+
+    ``schedule`` is the normal form of jobs/schedules (``Schedule.to_json``), anchored at the
+    job's creation. ``spec`` is the snapshot that its next runs use.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    name = models.CharField(max_length=200)
+    description = models.TextField(blank=True, default="")
+    owner = models.ForeignKey(Group, on_delete=models.PROTECT, help_text="The team that owns the job.")
+    task = models.ForeignKey(Task, on_delete=models.PROTECT, null=True, blank=True)
+    type = models.TextField(choices=WorkType.choices, default=WorkType.PYTHON)
+    command = models.TextField(blank=True, default="")
+    image = models.CharField(max_length=500, blank=True, default="")
+    env = models.JSONField(blank=True, default=dict, verbose_name="environment")
+    parameters = models.JSONField(blank=True, default=dict)
+    schedule = models.JSONField(help_text='A cron text, "now", or an object such as {"every": "10s"}.')
+    retries = models.PositiveSmallIntegerField(default=0, help_text="Further attempts after the first fails.")
+    retry_delay = models.DurationField(default=timedelta(minutes=5))
+    timeout = models.DurationField(null=True, blank=True, help_text="From the start of the container.")
+    spec = models.ForeignKey(RunSpec, on_delete=models.PROTECT, editable=False)
+    shard = models.SmallIntegerField(editable=False)
+    created_at = models.DateTimeField(editable=False)
+    created_by = models.CharField(max_length=150, blank=True, default="", editable=False)
+
+    class Meta:
+        ordering: ClassVar[list[str]] = ["name"]
+        constraints: ClassVar[list[Any]] = [
+            models.UniqueConstraint(fields=["owner", "name"], name="job_name_unique_per_owner"),
+            models.CheckConstraint(name="job_retries_at_most_100", condition=Q(retries__lte=100)),
+            models.CheckConstraint(
+                name="job_retry_delay_not_negative", condition=Q(retry_delay__gte=timedelta(0))
+            ),
+            models.CheckConstraint(
+                name="job_timeout_positive", condition=Q(timeout__isnull=True) | Q(timeout__gt=timedelta(0))
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
