@@ -29,16 +29,6 @@ class LogFile:
         """New warnings and errors since the last call, one line each, without line ends."""
         return [line for line in self._new_lines() if _LOUD.match(line)]
 
-    def last_line(self) -> str:
-        """The last line that is not empty, or nothing."""
-        try:
-            with self.path.open("rb") as file:
-                file.seek(max(0, self.path.stat().st_size - 8192))
-                lines = file.read().decode(errors="replace").splitlines()
-        except FileNotFoundError:
-            return ""
-        return next((line.strip() for line in reversed(lines) if line.strip()), "")
-
     def _new_lines(self) -> list[str]:
         try:
             size = self.path.stat().st_size
@@ -60,27 +50,31 @@ class LogFile:
 
 
 class LogFiles:
-    """All logs of one start. ``say`` gets a process's name and a line."""
+    """The logs of one start, in ``folder``. ``say`` gets a process's name and a line."""
 
     def __init__(self, folder: Path, say: Callable[[str, str], None]) -> None:
-        self._folder = folder
+        self.folder = folder
         self._say = say
-        self._files: dict[str, LogFile] = {}
+        self._files: dict[Path, tuple[str, LogFile]] = {}
         folder.mkdir(mode=0o700, exist_ok=True)
 
-    def path(self, name: str) -> Path:
-        return self._folder / f"{name}.log"
-
-    def follow(self, name: str) -> None:
-        self._files.setdefault(name, LogFile(self.path(name)))
+    def follow(self, path: Path, name: str) -> None:
+        """Repeat the warnings and errors that are logged to ``path`` from now on."""
+        self._files[path] = (name, LogFile(path))
 
     def repeat_loud_lines(self) -> None:
-        for name, file in self._files.items():
+        for name, file in self._files.values():
             for line in file.loud_lines():
                 self._say(name, line)
 
-    def last_line(self, name: str) -> str:
-        return self._files[name].last_line() if name in self._files else ""
+    def last_line(self, path: Path) -> str:
+        """The last line that is not empty, or nothing."""
+        if not path.exists():
+            return ""
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - 8192))
+            lines = file.read().decode(errors="replace").splitlines()
+        return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
 
 def rotate(path: Path, limit_bytes: int) -> None:

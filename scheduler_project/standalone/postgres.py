@@ -49,6 +49,7 @@ class Postgres:
     """One data folder and the server on it."""
 
     name = "postgresql"
+    label = f"PostgreSQL {MAJOR}"
 
     def __init__(self, home: Path, log: Path) -> None:
         self._home = home

@@ -14,7 +14,7 @@ from scheduler_project.kernel.errors import PunctualError
 from scheduler_project.standalone.children import Program, end_group, spawn
 from scheduler_project.standalone.interrupts import Interrupts
 
-TURN_S = 0.2
+TURN_S = 0.2  # a signal, also that of a child's end, cuts it short
 STEADY_S = 30.0  # who lived this long begins again with the shortest delay
 LONGEST_DELAY_S = 10.0
 
@@ -80,13 +80,18 @@ class Supervisor:
     def finish(self, program: Program, timeout_s: float) -> None:
         """Run a program that ends by itself. StartFailed unless its exit code is 0 in time."""
         self.start(program)
-        code = self.exit_code(program.name, timeout_s)
+        self.conclude(program.name, timeout_s)
+
+    def conclude(self, name: str, timeout_s: float) -> None:
+        """Wait for the end of a started program that ends by itself. StartFailed unless its exit code is 0."""
+        code = self.exit_code(name, timeout_s)
+        program = self._children[name].program
         if code is None:
-            self.stop([program.name])
-            raise StartFailed(f"{program.name} is not done after {timeout_s:.0f} s; see {program.log}")
-        del self._children[program.name]
+            self.kill([name])
+            raise StartFailed(f"{name} is not done after {timeout_s:.0f} s; see {program.log}")
+        del self._children[name]
         if code != 0:
-            raise StartFailed(f"{program.name} failed ({describe_end(code)})" + self._quote(program))
+            raise StartFailed(f"{name} failed ({describe_end(code)})" + self._quote(program))
 
     def wait_until(self, name: str, ready: Callable[[], bool], timeout_s: float) -> None:
         """Until ``ready()``. StartFailed when ``name`` ends before, or after ``timeout_s`` seconds."""
@@ -114,9 +119,10 @@ class Supervisor:
             self._turn(TURN_S)
         return child.code
 
-    def pid(self, name: str) -> int | None:
+    def knows(self, name: str) -> bool:
+        """Whether ``name`` runs or is to be started again."""
         child = self._children.get(name)
-        return child.pid if child and child.alive else None
+        return child is not None and (child.alive or child.again_at is not None)
 
     # --- Stop --------------------------------------------------------------------------------
 
@@ -139,14 +145,19 @@ class Supervisor:
 
     def kill(self, names: Sequence[str]) -> None:
         """End ``names`` without asking."""
-        for name in names:
-            child = self._children.get(name)
-            if child and child.alive:
+        children = [self._children[name] for name in names if name in self._children]
+        for child in children:
+            child.again_at = None
+            if child.alive:
                 end_group(child.pid, signal.SIGKILL)
-        for name in names:
-            if child := self._children.get(name):
-                self._gone(child, monotonic() + 5.0, patient=False)
-                self._clear_up(child)
+        until = monotonic() + 5.0
+        for child in children:
+            self._gone(child, until, patient=False)
+            self._clear_up(child)
+
+    def kill_all(self) -> None:
+        self._stopping = True
+        self.kill(list(self._children))
 
     # --- Inside ------------------------------------------------------------------------------
 

