@@ -76,7 +76,7 @@ state_of() { # what has to be the same for an installation to be up to date; -r 
 }
 
 install() { # requirement file
-    stamp=$VENV/.installed-$1
+    stamp=$VENV/.installed-$(basename "$1")
     [ "$(cat "$stamp" 2>/dev/null)" = "$(state_of "$1")" ] && return
     say "Installing what $1 lists"
     # Of the demo's package only a data file is read; what it would need in order to run stays away.
