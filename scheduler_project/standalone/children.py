@@ -71,7 +71,7 @@ def end_group(pid: int, number: signal.Signals) -> bool:
 
 
 def die_with(supervisor: int, number: signal.Signals) -> None:
-    """Ask the kernel for ``number`` when the supervisor ends (Linux; elsewhere leftovers.py does it later)."""
+    """Ask the kernel for ``number`` when the supervisor ends (Linux; elsewhere see leftovers.py)."""
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, int(number), 0, 0, 0)
     if os.getppid() != supervisor:
@@ -119,9 +119,9 @@ def _arrange_descriptors(program: Program, log: int) -> None:
         os.closerange(first, kept)
         first = kept + 1
     os.closerange(first, os.sysconf("SC_OPEN_MAX"))
-    sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: PTH123, SIM115
-    sys.stdout = open(1, "w", encoding="utf-8", buffering=1, closefd=False)  # noqa: PTH123, SIM115
-    sys.stderr = open(2, "w", encoding="utf-8", buffering=1, closefd=False)  # noqa: PTH123, SIM115
+    sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stdout = open(1, "w", encoding="utf-8", buffering=1, closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", encoding="utf-8", buffering=1, closefd=False)  # noqa: SIM115
 
 
 def _show_title(title: str) -> None:

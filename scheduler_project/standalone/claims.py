@@ -6,6 +6,7 @@ import errno
 import fcntl
 import hashlib
 import os
+import pwd
 import socket
 import stat
 import tempfile
@@ -32,7 +33,7 @@ def claim_home(home: Path) -> None:
         raise Refused(f"PUNCTUAL_HOME: {home} is no folder. Set PUNCTUAL_HOME to another one.") from None
     except OSError as error:
         raise Refused(
-            f"PUNCTUAL_HOME: {home} cannot be written ({error.strerror}). Set PUNCTUAL_HOME to a folder of your own."
+            f"PUNCTUAL_HOME: {home} cannot be written ({error.strerror}). Set PUNCTUAL_HOME."
         ) from None
 
 
@@ -65,7 +66,9 @@ def claim_port(port: int) -> socket.socket:
             raise Refused(
                 f"PUNCTUAL_PORT: port {port} of {ADDRESS} is in use by another program. Set PUNCTUAL_PORT."
             ) from None
-        raise Refused(f"PUNCTUAL_PORT: port {port} cannot be used ({error.strerror}). Set PUNCTUAL_PORT.") from None
+        raise Refused(
+            f"PUNCTUAL_PORT: port {port} cannot be used ({error.strerror}). Set PUNCTUAL_PORT."
+        ) from None
     return bound
 
 
@@ -81,6 +84,11 @@ def socket_folder(home: Path, name: str) -> Path:
         folder = Path(tempfile.gettempdir()) / f"punctual-{os.geteuid()}-{digest}-{name}"
     folder.mkdir(mode=0o700, exist_ok=True)
     found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_mode & 0o077:
-        raise Refused(f"{folder} is open to others. Remove it, or set PUNCTUAL_HOME to a folder with a shorter path.")
+    if not stat.S_ISDIR(found.st_mode) or found.st_mode & 0o077 or found.st_uid not in _trusted():
+        raise Refused(f"{folder} is not ours alone. Remove it, or set PUNCTUAL_HOME to a shorter path.")
     return folder
+
+
+def _trusted() -> set[int]:
+    """Whose folders may be used: our own; root's servers may run as nobody (see server_user.py)."""
+    return {os.geteuid()} if os.geteuid() else {0, pwd.getpwnam("nobody").pw_uid}

@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from scheduler_project.kernel.clock import monotonic
 
@@ -49,16 +48,8 @@ def complain(line: str) -> None:
 
 
 def open_standard_streams() -> None:
-    """Where one of the descriptors 0 to 2 was closed by the caller, a file of ours must not take its number."""
+    """Where the caller closed one of the descriptors 0 to 2, no file of ours must take its number."""
     descriptor = os.open(os.devnull, os.O_RDWR)
     while descriptor <= 2:
         descriptor = os.open(os.devnull, os.O_RDWR)
     os.close(descriptor)
-
-
-def shown(path: Path) -> str:
-    """A path as people write it: relative where it lies below the current folder."""
-    try:
-        return str(path.relative_to(Path.cwd()))
-    except ValueError:
-        return str(path)

@@ -63,4 +63,3 @@ class Interrupts:
 
 def _ignore(_number: int, _frame: FrameType | None) -> None:
     """The wake-up itself is all that a dead child's signal is for."""
-

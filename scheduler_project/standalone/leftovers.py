@@ -9,7 +9,6 @@ others at once, for every one of them may be killed at any time.
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import time
@@ -101,13 +100,15 @@ def birth(pid: int) -> str | None:
 
 
 def _birth_by_ps(pid: int) -> str | None:
-    found = subprocess.run(["ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, check=False)
+    found = subprocess.run(
+        ["ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, check=False
+    )
     return found.stdout.strip() or None
 
 
 def folder_of(pid: int) -> Path | None:
     """The working directory of a process, where that can be known (Linux)."""
     try:
-        return Path(os.readlink(f"/proc/{pid}/cwd"))
+        return Path(f"/proc/{pid}/cwd").readlink()
     except OSError:
         return None

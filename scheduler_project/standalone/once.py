@@ -43,7 +43,7 @@ def is_shown(run: DemoRun, failing_attempts: int | None) -> bool:
 
 
 def shown_runs(runs: Sequence[DemoRun], jobs: Mapping[str, int | None]) -> dict[str, DemoRun]:
-    """The first run of each of ``jobs`` that ended as it should; ``jobs`` gives each one's failing attempts."""
+    """The first run of each of ``jobs`` that ended as it should; ``jobs`` gives their failing attempts."""
     found: dict[str, DemoRun] = {}
     for run in sorted(runs, key=lambda run: run.due):
         if run.job in jobs and run.job not in found and is_shown(run, jobs[run.job]):
@@ -68,7 +68,9 @@ def table(runs: Sequence[DemoRun]) -> list[str]:
     """One line a run under one line of headings, in columns."""
     rows = [HEADINGS, *(_row(run) for run in runs)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(HEADINGS))]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    ]
 
 
 def _row(run: DemoRun) -> tuple[str, ...]:

@@ -66,7 +66,9 @@ class Plan:
         return self._once("drain", closing.await_drained)
 
     def _once(self, name: str, body: Callable[[], int]) -> Program:
-        return Program(name=name, body=body, env=self._env, log=self._log(name), title=f"punctual {name}", restart=False)
+        return Program(
+            name=name, body=body, env=self._env, log=self._log(name), title=f"punctual {name}", restart=False
+        )
 
     def _manage(self, name: str, command: str) -> Program:
         return Program(
@@ -77,7 +79,9 @@ class Plan:
             title=_title("manage.py", command),
         )
 
-    def _celery(self, name: str, env: Mapping[str, str], *words: str, stop_timeout_s: float = 15.0) -> Program:
+    def _celery(
+        self, name: str, env: Mapping[str, str], *words: str, stop_timeout_s: float = 15.0
+    ) -> Program:
         return Program(
             name=name,
             body=programs.celery(*CELERY, *words),

