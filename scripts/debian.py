@@ -55,9 +55,9 @@ def install(packages: Sequence[str]) -> None:
     if "rabbitmq-server" in wanted:
         _name_the_rabbitmq_node()
     with _nothing_started_by_apt():
-        _run(["apt-get", "update"])
+        run(["apt-get", "update"])
         options = ["-y", "--no-install-recommends", "-o", "Dpkg::Options::=--force-confold"]
-        _run(["apt-get", "install", *options, *wanted])
+        run(["apt-get", "install", *options, *wanted])
 
 
 def _is_installed(package: str) -> bool:
@@ -81,7 +81,7 @@ def _nothing_started_by_apt() -> Iterator[None]:
 
 def _name_the_rabbitmq_node() -> None:
     """RabbitMQ calls its node after the host and does not start where that name leads nowhere."""
-    if shutil.which("getent") and _works(["getent", "hosts", os.uname().nodename]):
+    if shutil.which("getent") and works(["getent", "hosts", os.uname().nodename]):
         return
     if not RABBITMQ_ENVIRONMENT.exists():
         RABBITMQ_ENVIRONMENT.parent.mkdir(parents=True, exist_ok=True)
@@ -94,27 +94,27 @@ def _name_the_rabbitmq_node() -> None:
 
 def start_postgresql() -> None:
     """Start it; where nobody may log in without a password, make the role ``punctual_test``."""
-    _run(["service", "postgresql", "start"])
+    run(["service", "postgresql", "start"])
     _wait_for(["pg_isready", "-q", "-h", "127.0.0.1", "-p", "5432"])
-    if _works(["psql", "-X", "-w", "-h", "127.0.0.1", "-U", "postgres", "-d", "postgres", "-c", "SELECT 1"]):
+    if works(["psql", "-X", "-w", "-h", "127.0.0.1", "-U", "postgres", "-d", "postgres", "-c", "SELECT 1"]):
         return
     say("Making the PostgreSQL role punctual_test (password punctual_test; may create databases, no more)")
     as_postgres = ["runuser", "-u", "postgres", "--", "psql", "-X", "-q", "-p", "5432", "-d", "postgres"]
-    _run([*as_postgres, "-v", "ON_ERROR_STOP=1", "-c", ROLE])
+    run([*as_postgres, "-v", "ON_ERROR_STOP=1", "-c", ROLE])
 
 
 def start_redis() -> None:
-    _run(["service", "redis-server", "start"])
+    run(["service", "redis-server", "start"])
 
 
 def start_rabbitmq() -> None:
-    _run(["service", "rabbitmq-server", "start"])
+    run(["service", "rabbitmq-server", "start"])
 
 
 def start_docker() -> None:
     """By systemd where it runs; otherwise the daemon itself (its init script also mounts cgroups)."""
     if SYSTEMD.exists():
-        _run(["service", "docker", "start"])
+        run(["service", "docker", "start"])
         return
     say(f"Starting dockerd (log: {DOCKER_LOG})")
     with DOCKER_LOG.open("ab") as log:
@@ -126,7 +126,8 @@ def start_docker() -> None:
 # Commands
 
 
-def _run(command: Sequence[str]) -> None:
+def run(command: Sequence[str]) -> None:
+    """Run it, its output at the end of LOG; CommandFailed, with the last lines, unless it ends with 0."""
     begin = LOG.stat().st_size if LOG.exists() else 0
     with LOG.open("ab") as log:
         code = _call(command, log.fileno())
@@ -137,7 +138,7 @@ def _run(command: Sequence[str]) -> None:
         raise CommandFailed(f"{' '.join(command[:3])} ended with {code}:\n  " + "\n  ".join(lines))
 
 
-def _works(command: Sequence[str]) -> bool:
+def works(command: Sequence[str]) -> bool:
     return shutil.which(command[0]) is not None and _call(command, subprocess.DEVNULL) == 0
 
 
@@ -155,7 +156,7 @@ def _call(command: Sequence[str], output: int) -> int:
 
 
 def _wait_for(command: Sequence[str], patience_s: float = 30.0) -> None:
-    wait_until(lambda: _works(command), patience_s)
+    wait_until(lambda: works(command), patience_s)
 
 
 def wait_until(there: Callable[[], bool], patience_s: float) -> bool:

@@ -18,6 +18,10 @@ fits() { # a Python that starts (a pyenv shim may not) and that Punctual runs on
     "$1" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' >/dev/null 2>&1
 }
 
+what_is() {
+    if command -v "$1" >/dev/null 2>&1; then "$1" --version 2>&1 | head -n 1; else echo "not there"; fi
+}
+
 find_python() {
     for candidate in ${PYTHON:-python3} python3.13 python3.12 python3.11; do
         if command -v "$candidate" >/dev/null 2>&1 && fits "$candidate"; then
@@ -50,7 +54,7 @@ choose_python() {
         python=$(find_python)
     fi
     [ -n "$python" ] || fail "Punctual needs Python 3.11, 3.12 or 3.13; ${PYTHON:-python3} is" \
-        "$("${PYTHON:-python3}" --version 2>&1 | head -n 1). Name another one: make PYTHON=/path/to/python3.12"
+        "$(what_is "${PYTHON:-python3}"). Name another one: make PYTHON=/path/to/python3.12"
     "$python" -c 'import ensurepip' >/dev/null 2>&1 || install_ensurepip
 }
 

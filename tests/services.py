@@ -61,7 +61,7 @@ def postgres_url(env: Mapping[str, str] = os.environ) -> str:
 
 
 def redis_url(env: Mapping[str, str] = os.environ) -> str:
-    """The server's address; the database that it names only holds which session has which number."""
+    """The server's address; its database 0 holds which session has which of the others."""
     return env.get("REDIS_URL") or REDIS_URL
 
 
@@ -144,8 +144,9 @@ def redis_database(url: str | None = None, *, wait_s: float = 60.0) -> Iterator[
     Publish/subscribe channels know no database numbers: name them after the number or the session.
     """
     server, token = url or redis_url(), secrets.token_hex(8)
+    # Always database 0, whatever the address names: a session inside a session must see the same holders.
     holder = redis.Redis.from_url(
-        server, client_name=token, single_connection_client=True, decode_responses=True
+        with_path(server, "0"), client_name=token, single_connection_client=True, decode_responses=True
     )
     with holder:
         number = _wait_for_number(holder, server, token, wait_s)
@@ -168,11 +169,8 @@ def _wait_for_number(holder: redis.Redis, server: str, token: str, wait_s: float
 
 
 def _hold_a_number(holder: redis.Redis, server: str, token: str) -> int | None:
-    home = int(holder.connection_pool.connection_kwargs.get("db") or 0)
-    for number in range(1, _count_of_databases(holder)):
-        if number != home and _hold(holder, server, number, token):
-            return number
-    return None
+    numbers = range(1, _count_of_databases(holder))
+    return next((number for number in numbers if _hold(holder, server, number, token)), None)
 
 
 def _count_of_databases(client: redis.Redis) -> int:
