@@ -31,11 +31,14 @@ class Follower(ABC):
         return self
 
     def finish(self, timeout_s: float) -> None:
-        """The container has ended: copy what is left, for at most ``timeout_s`` seconds."""
+        """The container has ended: copy what is left; give up when nothing comes for ``timeout_s`` s."""
         self._ended.set()
-        self._thread.join(timeout_s)
+        position = -1
+        while self._thread.is_alive() and self._log.position > position:
+            position = self._log.position
+            self._thread.join(timeout_s)
         if self._thread.is_alive():
-            self.error = self.error or f"the end of the log did not arrive within {timeout_s:g} s"
+            self.error = self.error or f"its end did not arrive within {timeout_s:g} s"
             self.cancel()
 
     def cancel(self) -> None:

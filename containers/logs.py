@@ -53,6 +53,8 @@ class LogWriter:
     def __init__(self, path: Path, limit: LogLimit) -> None:
         self._path = path
         self._limit = limit
+        self._descriptor: int | None = None
+        self._opened: Path | None = None
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
         self.position = _written(path, limit)
@@ -66,15 +68,21 @@ class LogWriter:
             view = view[taken:]
 
     def close(self) -> None:
-        """Nothing is held open between writes; here so that stores with a connection fit as well."""
+        """Let go of the file; a later write opens it again."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+        self._descriptor, self._opened = None, None
 
     def _write_within_file(self, view: memoryview) -> int:
         path, offset, room = self._place()
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o640)
-        try:
-            return os.pwrite(descriptor, view[:room], offset)
-        finally:
-            os.close(descriptor)
+        return os.pwrite(self._open(path), view[:room], offset)
+
+    def _open(self, path: Path) -> int:
+        if self._descriptor is None or path != self._opened:
+            self.close()
+            self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o640)
+            self._opened = path
+        return self._descriptor
 
     def _place(self) -> tuple[Path, int, int]:
         """The file of the next byte, its offset there, and how many bytes still fit."""

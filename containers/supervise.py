@@ -83,8 +83,10 @@ def _follow_to_end(
         ended, cause = _watch(container, spec, wanted_stop, clock)
     except BaseException:
         follower.cancel()
+        log.close()
         raise
     follower.finish(FLUSH_S)
+    log.close()
     outcome = verdict(ended, spec, started_at, cause)
     if follower.error:
         return replace(

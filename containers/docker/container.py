@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
@@ -21,6 +22,9 @@ SAFETY_LOOK_S = 5.0
 KILL_WITHIN_S = 30.0
 RECONNECT_S = 0.5
 INIT_FAILURE = b"[FATAL tini ("
+RECENT_BYTES = 64 * 1024
+PARTIAL_BYTES = 16 * 1024
+CHECKED_LINES = 100
 
 
 class DockerContainer:
@@ -126,10 +130,26 @@ def remove_container(engine: Engine, container: str) -> None:
             raise RuntimeUnavailable(f"{container} cannot be removed: {error.explanation}") from error
 
 
+def mend(frames: Iterable[bytes]) -> Iterator[bytes]:
+    """The frames of an engine's log with the line ends that its "local" driver loses.
+
+    A line beyond 16 KiB is kept in several entries, and engine 20.10 gives back the last of them
+    without its newline. Such an entry is shorter than 16 KiB and ends in no newline; so is the
+    end of an output without one, which nothing follows.
+    """
+    cut_off = False
+    for frame in frames:
+        yield b"\n" + frame if cut_off else frame
+        cut_off = len(frame) < PARTIAL_BYTES and not frame.endswith(b"\n")
+
+
 class _StreamFollower(Follower):
     """Reads the engine's log from the beginning and skips what is in the log already.
 
     Skipping by count, unlike asking for "since", neither doubles nor loses lines of one instant.
+    A stream that ends may have been cut (by a restart of the engine, say). So when the container
+    has ended, the engine's last lines are compared with the last bytes that were read; where they
+    differ, the log is read once more as a whole.
     """
 
     def __init__(self, engine: Engine, container_id: str, name: str, log: LogWriter) -> None:
@@ -137,34 +157,47 @@ class _StreamFollower(Follower):
         self._engine = engine
         self._id = container_id
         self._stream: Any = None
+        self._recent = bytearray()
 
     def _copy(self) -> None:
         while not self._cancelled.is_set():
-            # Asked before reading. A stream that ends may have been cut, by us or by a restart of
-            # the engine; only a whole reading after the container's end is known to be complete.
-            ended = self._ended.is_set()
+            ended = self._ended.is_set()  # asked before reading: what is read afterwards is all there is
             try:
                 self._copy_stream(follow=not ended)
+                if ended or (self._ended.wait(RECONNECT_S) and self._is_complete()):
+                    return
             except NotFound:
                 return
             except RuntimeUnavailable:
                 if ended:
                     raise
-            if ended:
-                return
-            self._ended.wait(RECONNECT_S)
+                self._ended.wait(RECONNECT_S)
 
     def _copy_stream(self, *, follow: bool) -> None:
         with self._engine.answering() as api:
             self._stream = api.logs(self._id, stdout=True, stderr=True, stream=True, follow=follow)
             skip = self._log.position
-            for piece in self._stream:
+            for piece in mend(self._stream):
                 if self._cancelled.is_set():
                     return
+                self._remember(piece)
                 fresh = piece[skip:]
                 skip = max(0, skip - len(piece))
                 if fresh:
                     self._log.write(fresh)
+
+    def _remember(self, piece: bytes) -> None:
+        self._recent += piece
+        if len(self._recent) > 4 * RECENT_BYTES:
+            del self._recent[:-RECENT_BYTES]
+
+    def _is_complete(self) -> bool:
+        with self._engine.answering() as api:
+            frames = api.logs(
+                self._id, stdout=True, stderr=True, stream=True, follow=False, tail=CHECKED_LINES
+            )
+            last = b"".join(mend(frames))
+        return self._recent.endswith(last[-RECENT_BYTES:])
 
     def _interrupt(self) -> None:
         if self._stream is not None and hasattr(self._stream, "close"):

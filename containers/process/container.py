@@ -30,15 +30,16 @@ Reader = Callable[[int], bytes]
 class ProcessContainer:
     """A run whose shim holds the lock of its folder; see shim.sh and folder.py."""
 
-    def __init__(self, folder: RunFolder, group: Group | None) -> None:
+    def __init__(self, folder: RunFolder, group: Group | None, name: str = "") -> None:
         self._folder = folder
+        self._name = name or folder.name
         self._group = group
         # Read once: both outlive the folder, which another worker may remove.
         self._started_at = folder.started_at
 
     @property
     def name(self) -> str:
-        return self._folder.name
+        return self._name
 
     @property
     def started_at(self) -> datetime:
@@ -69,12 +70,17 @@ class ProcessContainer:
         return _FileFollower(self._folder, log).start()
 
     def remove(self) -> None:
-        if self._folder.running():
-            self.stop(0)
-        self._end_stragglers()
+        # Hidden first: whoever watches it sees a run that has vanished, not one that failed.
+        hidden = self._folder.hide()
+        if hidden is not None:
+            ProcessContainer(hidden, self._group, self._name).delete()
+
+    def delete(self) -> None:
+        """Kill what still runs, and delete all that is left of it."""
+        self.stop(0)
         if self._group is not None:
             self._group.remove()
-        self._folder.remove()
+        self._folder.delete()
 
     def _wait_for_shim(self, timeout_s: float) -> bool:
         """Whether it has ended within that time."""

@@ -28,6 +28,7 @@ from scheduler_project.kernel.clock import from_micros
 
 # Above the descriptors that the shim uses by number.
 _LOWEST_DESCRIPTOR = 10
+_GONE = ".gone."
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +104,17 @@ class RunFolder:
     def started_earlier(self) -> bool:
         return (self.path / "pid").exists()
 
-    def remove(self) -> None:
-        """Rename, then delete: nobody ever sees a half-deleted run."""
-        doomed = self.path.with_name(f".gone-{self.name}-{secrets.token_hex(4)}")
+    def hide(self) -> RunFolder | None:
+        """Give up the name: for everybody else the run is gone. None where it is gone already."""
+        hidden = self.path.with_name(f"{_GONE}{self.name}.{secrets.token_hex(4)}")
         try:
-            self.path.rename(doomed)
+            self.path.rename(hidden)
         except FileNotFoundError:
-            return
-        shutil.rmtree(doomed)
+            return None
+        return RunFolder(hidden)
+
+    def delete(self) -> None:
+        shutil.rmtree(self.path)
 
 
 def claim(runs: Path, name: str, labels: Mapping[str, str]) -> tuple[RunFolder, int | None]:
@@ -142,6 +146,11 @@ def existing(runs: Path) -> list[RunFolder]:
     if not runs.is_dir():
         return []
     return [RunFolder(path) for path in sorted(runs.iterdir()) if not path.name.startswith(".")]
+
+
+def half_removed(runs: Path) -> dict[Path, str]:
+    """Folders whose removal was begun by somebody who died over it, and the names of their runs."""
+    return {path: path.name.removeprefix(_GONE).rpartition(".")[0] for path in runs.glob(_GONE + "*")}
 
 
 def _lock(path: Path) -> int | None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from containers.outcome import Reason
 from containers.process.cgroups import Group, Groups, Limits, find_groups
 from containers.process.container import MARK, ProcessContainer
-from containers.process.folder import RunFolder, claim, existing
+from containers.process.folder import RunFolder, claim, existing, half_removed
 from containers.runtime import LaunchFailed, RuntimeUnavailable
 from containers.spec import ContainerSpec
 from scheduler_project.kernel.clock import monotonic
@@ -72,6 +72,9 @@ class ProcessRuntime:
         folder = RunFolder(self._runs / name)
         if folder.exists():
             ProcessContainer(folder, self._group(name)).remove()
+        for path, half_removed_name in half_removed(self._runs).items():
+            if half_removed_name == name:
+                ProcessContainer(RunFolder(path), self._group(name), name).delete()
 
     def ping(self) -> None:
         try:
@@ -84,7 +87,9 @@ class ProcessRuntime:
             raise RuntimeUnavailable(f"there is no {SHELL}, which starts the runs: use another runtime")
 
     def owned(self) -> list[str]:
-        return [folder.name for folder in existing(self._runs)]
+        return sorted(
+            {folder.name for folder in existing(self._runs)} | set(half_removed(self._runs).values())
+        )
 
     def kill_all(self, grace_s: float) -> list[str]:
         """End every run: SIGTERM to all at once, SIGKILL after ``grace_s``; the names of those that ran.

@@ -1,0 +1,314 @@
+"""What every runtime promises. One suite, over all of them, on real processes and containers."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import pytest
+
+from containers.logs import LogLimit, LogStore
+from containers.outcome import Reason
+from containers.supervise import Detached, Stop
+from tests.contract.bench import Bench, eventually
+
+FOREVER = "echo ready; while :; do sleep 0.05; done"
+COUNTING = "i=1; while [ $i -le 40 ]; do echo line $i; i=$((i+1)); sleep 0.05; done; exit 7"
+COUNTED = b"".join(b"line %d\n" % number for number in range(1, 41))
+
+
+class TestEnding:
+    def test_a_command_that_ends_well_has_succeeded(self, bench):
+        outcome = bench.script("echo done").to_end()
+        assert (outcome.reason, outcome.exit_code) == (Reason.SUCCEEDED, 0)
+
+    def test_the_exit_code_is_told(self, bench):
+        outcome = bench.script("exit 3").to_end()
+        assert (outcome.reason, outcome.exit_code, outcome.message) == (Reason.FAILED, 3, "exit code 3")
+
+    def test_start_and_end_are_in_order_and_as_long_as_the_run(self, bench):
+        outcome = bench.script("sleep 0.3").to_end()
+        assert timedelta(seconds=0.25) < outcome.finished_at - outcome.started_at < timedelta(seconds=5)
+
+    def test_a_signal_is_named(self, bench):
+        outcome = bench.script("kill -SEGV $$").to_end()
+        assert (outcome.reason, outcome.exit_code) == (Reason.FAILED, 139)
+        assert outcome.message == "exit code 139 (SIGSEGV)"
+
+    def test_an_unknown_command_cannot_start_and_is_named(self, bench):
+        outcome = bench.run("no-such-command", "x").to_end()
+        assert (outcome.reason, outcome.exit_code) == (Reason.START_FAILED, None)
+        assert "no-such-command" in outcome.message
+
+    def test_a_command_that_itself_exits_127_has_failed(self, bench):
+        outcome = bench.script("exit 127").to_end()
+        assert (outcome.reason, outcome.exit_code) == (Reason.FAILED, 127)
+
+    def test_arguments_arrive_as_they_are(self, bench):
+        run = bench.run("printf", "%s|", "a b", "$HOME", "", "'\"", "*", "ä\n")
+        assert run.to_end().reason is Reason.SUCCEEDED
+        assert run.log.decode() == "a b|$HOME||'\"|*|ä\n|"
+
+    def test_memory_beyond_the_limit_is_out_of_memory(self, bench):
+        run = bench.script("head -c 64m /dev/zero | tail -c 60m >/dev/null", memory_bytes=16 * 1024**2)
+        outcome = run.to_end()
+        if getattr(bench.runtime, "memory_enforcement", "cgroup") == "cgroup":
+            assert outcome.reason is Reason.OUT_OF_MEMORY, (outcome, run.log)
+            assert "16 MiB" in outcome.message
+        else:
+            assert outcome.reason is Reason.FAILED, (outcome, run.log)
+
+    def test_no_process_survives_the_end_of_the_command(self, bench):
+        run = bench.script("(trap '' TERM; while :; do sleep 0.1; done) & echo started; exit 0")
+        assert run.to_end().reason is Reason.SUCCEEDED
+        assert bench.processes(run) == set()
+
+
+class TestStopping:
+    def test_a_time_out_ends_the_whole_tree_even_what_ignores_sigterm(self, bench):
+        stubborn = "(trap '' TERM; while :; do sleep 0.1; done) & trap '' TERM; while :; do sleep 0.1; done"
+        run = bench.script(stubborn, timeout_s=0.6)
+        outcome = run.to_end()
+        assert (outcome.reason, outcome.exit_code) == (Reason.TIMED_OUT, 137)
+        assert outcome.message == "stopped at its time limit of 600ms; exit code 137 (SIGKILL)"
+        assert bench.processes(run) == set()
+
+    def test_a_time_out_finds_a_child_in_a_session_of_its_own(self, bench):
+        run = bench.script(
+            "setsid sh -c 'trap \"\" TERM; while :; do sleep 0.1; done' & " + FOREVER, timeout_s=0.6
+        )
+        assert run.to_end().reason is Reason.TIMED_OUT
+        assert bench.processes(run) == set()
+
+    def test_a_cancelled_run_gets_its_grace(self, bench):
+        run = bench.script("trap 'echo bye; exit 0' TERM; " + FOREVER, grace_s=10)
+        outcome = run.to_end(run.stop_once_it_says(b"ready", Stop.CANCEL))
+        assert outcome.reason is Reason.CANCELLED
+        assert run.log.startswith(b"ready\n")
+        assert run.log.endswith(b"bye\n")
+
+    def test_a_cancelled_run_that_does_not_go_is_killed(self, bench):
+        run = bench.script("trap '' TERM; " + FOREVER, grace_s=0.2)
+        outcome = run.to_end(run.stop_once_it_says(b"ready", Stop.CANCEL))
+        assert (outcome.reason, outcome.exit_code) == (Reason.CANCELLED, 137)
+        assert bench.processes(run) == set()
+
+    def test_the_time_limit_counts_from_the_start_of_the_container(self, bench):
+        run = bench.script(FOREVER, timeout_s=0.6)
+        with pytest.raises(Detached):
+            run.to_end(run.stop_once_it_says(b"ready", Stop.DETACH))
+        outcome = run.to_end()
+        assert outcome.reason is Reason.TIMED_OUT
+        assert outcome.finished_at - outcome.started_at < timedelta(seconds=4)
+
+    def test_stopping_twice_is_stopping_once(self, bench):
+        run = bench.script(FOREVER)
+        container = bench.runtime.launch(run.spec)
+        container.stop(0.1)
+        container.stop(0.1)
+        assert container.wait(1) is not None
+
+
+class TestSurviving:
+    def test_a_detached_run_goes_on_and_is_attached_to_again(self, bench):
+        run = bench.script(COUNTING)
+        with pytest.raises(Detached):
+            run.to_end(run.stop_once_it_says(b"line 5\n", Stop.DETACH))
+        assert bench.processes(run) != set()
+        outcome = run.to_end(attach_only=True)
+        assert (outcome.reason, outcome.exit_code) == (Reason.FAILED, 7)
+        assert run.log == COUNTED
+
+    def test_a_run_outlives_kill_9_of_its_watcher_with_its_log_whole_and_once(self, bench):
+        run = bench.script(COUNTING)
+        arguments = [bench.kind, bench.image, str(bench.home), str(run.id), COUNTING]
+        watcher = subprocess.Popen(
+            [sys.executable, "-m", "tests.contract.watcher", *arguments], start_new_session=True
+        )
+        eventually(lambda: b"line 5\n" in run.log, "the watcher copies the log")
+        watcher.send_signal(signal.SIGKILL)
+        assert watcher.wait() == -signal.SIGKILL
+        assert b"line 40\n" not in run.log
+        outcome = run.to_end()
+        assert (outcome.reason, outcome.exit_code) == (Reason.FAILED, 7)
+        assert run.log == COUNTED
+
+    def test_the_end_of_a_run_that_nobody_watched_is_read_later(self, bench):
+        run = bench.script("echo alone; exit 4")
+        bench.runtime.launch(run.spec).wait(10)
+        other = bench.another_runtime()
+        container = other.attach(run.spec.name)
+        assert container is not None
+        ended = container.wait(0)
+        other.close()
+        assert ended is not None
+        assert ended.exit_code == 4
+        assert run.to_end(attach_only=True).exit_code == 4
+        assert run.log == b"alone\n"
+
+    def test_a_second_launch_of_the_same_name_attaches(self, bench):
+        run = bench.script("echo once; sleep 0.5; exit 5")
+        first = bench.runtime.launch(run.spec)
+        other = bench.another_runtime()
+        second = other.launch(run.spec)
+        assert second.started_at == first.started_at
+        assert [first.wait(10).exit_code, second.wait(10).exit_code] == [5, 5]
+        other.close()
+        assert run.to_end().exit_code == 5
+        assert run.log == b"once\n"
+
+    def test_many_launches_at_once_of_one_name_start_it_once(self, bench):
+        run = bench.script("echo once; sleep 0.3")
+        with ThreadPoolExecutor(8) as pool:
+            launched = list(pool.map(bench.runtime.launch, [run.spec] * 8))
+        assert len({container.started_at for container in launched}) == 1
+        assert run.to_end().reason is Reason.SUCCEEDED
+        assert run.log == b"once\n"
+
+    def test_a_run_cancelled_by_a_watcher_that_died_is_cancelled(self, bench):
+        run = bench.script(FOREVER)
+        bench.runtime.launch(run.spec).stop(0.5)
+        assert run.to_end(lambda: Stop.CANCEL, attach_only=True).reason is Reason.CANCELLED
+
+    def test_nothing_to_attach_to_is_lost(self, bench):
+        run = bench.script("true")
+        assert bench.runtime.attach(run.spec.name) is None
+        assert run.to_end(attach_only=True).reason is Reason.LOST
+        assert bench.runtime.owned() == [] or run.spec.name not in bench.runtime.owned()
+
+    def test_a_run_that_somebody_removes_is_lost(self, bench):
+        run = bench.script(FOREVER)
+        with ThreadPoolExecutor(1) as pool:
+            future = pool.submit(run.to_end)
+            eventually(lambda: b"ready" in run.log, "the run starts")
+            bench.runtime.forget(run.spec.name)
+            outcome = future.result(20)
+        assert outcome.reason is Reason.LOST
+        assert bench.processes(run) == set()
+
+    def test_twenty_at_once_all_end_right(self, bench):
+        runs = [bench.script(f"echo run {number}; sleep 0.2; exit {number}") for number in range(20)]
+        with ThreadPoolExecutor(20) as pool:
+            outcomes = list(pool.map(lambda run: run.to_end(), runs))
+        assert [outcome.exit_code for outcome in outcomes] == list(range(20))
+        assert [run.log for run in runs] == [b"run %d\n" % number for number in range(20)]
+
+
+class TestRemoving:
+    def test_forgetting_is_idempotent(self, bench):
+        run = bench.script("true")
+        run.to_end()
+        assert run.spec.name in bench.runtime.owned()
+        container = bench.runtime.attach(run.spec.name)
+        assert container is not None
+        container.remove()
+        container.remove()
+        bench.runtime.forget(run.spec.name)
+        assert run.spec.name not in bench.runtime.owned()
+        assert bench.runtime.attach(run.spec.name) is None
+
+    def test_forgetting_a_running_one_ends_it(self, bench):
+        run = bench.script(FOREVER)
+        bench.runtime.launch(run.spec)
+        eventually(lambda: bench.processes(run), "the run starts")
+        bench.runtime.forget(run.spec.name)
+        assert bench.processes(run) == set()
+
+
+class TestLog:
+    def test_both_streams_arrive_in_order(self, bench):
+        run = bench.script("i=0; while [ $i -lt 200 ]; do echo o$i; echo e$i >&2; i=$((i+1)); done")
+        run.to_end()
+        lines = run.log.decode().split()
+        assert [line for line in lines if line[0] == "o"] == [f"o{number}" for number in range(200)]
+        assert [line for line in lines if line[0] == "e"] == [f"e{number}" for number in range(200)]
+        if bench.kind == "process":  # one file for both; an engine reads two pipes
+            assert lines == [f"{stream}{number}" for number in range(200) for stream in "oe"]
+
+    def test_streams_that_take_turns_stay_in_turn(self, bench):
+        run = bench.script("for i in 1 2 3; do echo o$i; sleep 0.1; echo e$i >&2; sleep 0.1; done")
+        run.to_end()
+        assert run.log.decode().split() == ["o1", "e1", "o2", "e2", "o3", "e3"]
+
+    def test_the_log_is_live(self, bench):
+        run = bench.script("trap 'exit 0' TERM; " + FOREVER)
+        outcome = run.to_end(run.stop_once_it_says(b"ready", Stop.CANCEL))
+        assert outcome.reason is Reason.CANCELLED
+
+    def test_bytes_that_are_no_text_and_a_missing_newline_are_kept(self, bench):
+        run = bench.script(r"printf '\377\376\000abc\r\200'; printf 'no end'")
+        run.to_end()
+        assert run.log == b"\xff\xfe\x00abc\r\x80no end"
+
+    def test_a_very_long_line_is_whole(self, bench):
+        run = bench.script("head -c 1000000 /dev/zero | tr '\\0' x; echo; echo after")
+        run.to_end()
+        assert run.log == b"x" * 1_000_000 + b"\nafter\n"
+
+    def test_big_output_keeps_head_and_tail_and_states_the_gap(self, bench):
+        limit = LogLimit(head=100_000, tail=100_000)
+        bench.logs = LogStore(bench.home / "limited", limit)
+        line = "0123456789" * 10
+        run = bench.script(f"yes {line} | head -c 10100000; echo the end")
+        assert run.to_end().reason is Reason.SUCCEEDED
+        whole = (line.encode() + b"\n") * 100_000 + b"the end\n"
+        left_out = f"\n[{len(whole) - 200_000:,} bytes of output are left out here]\n".encode()
+        assert run.log == whole[:100_000] + left_out + whole[-100_000:]
+
+    def test_an_attached_log_beyond_the_limit_goes_on_where_it_was(self, bench):
+        bench.logs = LogStore(bench.home / "limited", LogLimit(head=50, tail=60))
+        run = bench.script(COUNTING)
+        with pytest.raises(Detached):
+            run.to_end(run.stop_once_it_says(b"line 20\n", Stop.DETACH))
+        run.to_end(attach_only=True)
+        assert run.log.startswith(COUNTED[:50])
+        assert run.log.endswith(COUNTED[-60:])
+
+
+class TestEnvironment:
+    def test_only_what_the_spec_says_is_in_the_environment(self, bench, monkeypatch):
+        monkeypatch.setenv("BROKER_URL", "amqp://user:secret@broker/")
+        monkeypatch.setenv("HTTP_PROXY", "http://secret.example/")
+        run = bench.run("env", env={"GREETING": "a b=c ü"})
+        run.to_end()
+        seen = dict(line.split("=", 1) for line in run.log.decode().splitlines())
+        assert seen["GREETING"] == "a b=c ü"
+        assert "secret" not in run.log.decode()
+        assert set(seen) <= {"GREETING", "PATH", "HOME", "LANG", "PWD", "HOSTNAME", "PUNCTUAL_RUN"}
+
+    def test_the_working_directory_is_as_asked(self, bench):
+        run = bench.run("pwd", working_dir="/tmp")
+        run.to_end()
+        assert run.log == b"/tmp\n"
+
+    def test_nothing_waits_on_standard_input(self, bench):
+        run = bench.script("cat; echo at its end", timeout_s=10)
+        assert run.to_end().reason is Reason.SUCCEEDED
+        assert run.log == b"at its end\n"
+
+    def test_forking_without_end_meets_a_limit(self, bench):
+        if getattr(bench.runtime, "memory_enforcement", "cgroup") != "cgroup":
+            assert bench.kind == "process"  # its docstring says that this is not held without groups
+            return
+        script = "i=0; while [ $i -lt 40 ]; do sleep 5 & i=$((i+1)); done; echo all started"
+        run = bench.script(script, pids_limit=10, timeout_s=10)
+        outcome = run.to_end()
+        assert outcome.reason is not Reason.TIMED_OUT
+        assert b"all started" not in run.log
+        assert bench.processes(run) == set()
+
+
+def test_the_engine_answers_a_ping(bench: Bench):
+    bench.runtime.ping()
+
+
+def test_the_suite_itself_is_no_root_of_the_runs(bench: Bench):
+    """A run has a session of its own: a signal to the worker's group is not for it."""
+    run = bench.script("trap 'exit 0' TERM; " + FOREVER)
+    bench.runtime.launch(run.spec)
+    eventually(lambda: bench.processes(run), "the run starts")
+    assert all(os.getsid(pid) != os.getsid(0) for pid in bench.processes(run))
