@@ -15,6 +15,7 @@ from dotenv import dotenv_values
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.errors import ProgrammingError
 
+from executions.bus.topology import MAINTENANCE, RUNS, transport_options, work_queue
 from scheduler_project.env import Environment
 from scheduler_project.home import embedded_addresses, stored_secret_key
 
@@ -166,10 +167,29 @@ REST_FRAMEWORK = {
 }
 
 # --- Celery ----------------------------------------------------------------------------------
-# Read by scheduler_project.celery; the queues and the run worker's settings are in executions.
+# Read by scheduler_project.celery. Run tasks ignore results: their state is the execution's row.
 
+CELERY_BROKER_URL = BROKER_URL
+CELERY_BROKER_TRANSPORT_OPTIONS = transport_options(BROKER_URL, PUNCTUAL_NAMESPACE)
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None
 CELERY_RESULT_BACKEND = "django-db"
 CELERY_RESULT_EXTENDED = True
+CELERY_TASK_QUEUES = [work_queue(RUNS)]  # what a worker without -Q consumes
+CELERY_TASK_DEFAULT_QUEUE = RUNS
+CELERY_TASK_CREATE_MISSING_QUEUE_TYPE = "quorum"
+CELERY_TASK_ROUTES = {"maintenance.*": {"queue": MAINTENANCE}}
+CELERY_TASK_ACKS_LATE = True
+CELERY_WORKER_CONSUMER = "executions.worker.consumer:RunConsumer"
+CELERY_WORKER_POOL = "threads"
+CELERY_WORKER_CONCURRENCY = env.integer("PUNCTUAL_WORKER_SLOTS", 8, minimum=1, maximum=1000)
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_SEND_TASK_EVENTS = False
+CELERY_BEAT_SCHEDULER = "beat.scheduler:PunctualScheduler"
+CELERY_BEAT_SCHEDULE = {
+    "partitions": {"task": "maintenance.partitions", "schedule": 3600.0},
+}
+CELERY_TIMEZONE = TIME_ZONE
 
 # --- Logs ------------------------------------------------------------------------------------
 

@@ -1,0 +1,38 @@
+"""The recorder: turns events into states, retries and next occurrences."""
+
+from __future__ import annotations
+
+import logging
+
+from django.db import transaction
+
+from executions.bus.consuming import BatchConsumer
+from executions.bus.topology import RECORDER
+from executions.database import database_available
+from executions.events import Event
+from executions.scheduling import push_due_soon
+from executions.transitions import record
+from scheduler_project.kernel.clock import SYSTEM_CLOCK, Clock
+
+logger = logging.getLogger(__name__)
+
+
+def recorder(clock: Clock = SYSTEM_CLOCK) -> BatchConsumer:
+    """A consumer that applies each batch in one transaction and then pushes what is due soon.
+
+    An event is acknowledged only after its transaction has committed; it may come again,
+    and then changes nothing.
+    """
+
+    def handle(events: list[Event]) -> None:
+        now = clock.now()
+        with database_available():
+            with transaction.atomic():
+                done = record(events, now)
+            push_due_soon(done.entries, now)
+        for event in done.unknown:
+            logger.warning(
+                "event_without_run", extra={"execution": event.execution_id, "event": str(event.type)}
+            )
+
+    return BatchConsumer(RECORDER, handle)

@@ -1,0 +1,39 @@
+"""From the database into the window: what has just been committed and is due soon."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from datetime import datetime
+from uuid import UUID
+
+from django.conf import settings
+
+from executions.entries import Entry
+from executions.models import RunSpec
+from executions.runspecs import Spec
+from executions.store import StoreUnavailable, default_store
+from executions.window import SLACK, Window
+
+logger = logging.getLogger(__name__)
+
+
+def push_due_soon(entries: Sequence[Entry], now: datetime) -> None:
+    """Add the entries that are due inside the window. To be called after the commit.
+
+    Where Redis is away nothing is lost: the overdue sweep finds the rows.
+    """
+    horizon = now + settings.PUNCTUAL_WINDOW + SLACK
+    soon = [entry for entry in entries if entry.due <= horizon]
+    if not soon:
+        return
+    try:
+        Window(default_store()).add(soon, spec_bodies({entry.spec_id for entry in soon}))
+    except StoreUnavailable as error:
+        logger.warning("push_lost", extra={"runs": len(soon), "error": error.message})
+
+
+def spec_bodies(spec_ids: set[UUID]) -> dict[UUID, bytes]:
+    """The canonical JSON of each RunSpec."""
+    rows = RunSpec.objects.filter(id__in=spec_ids).values_list("id", "body")
+    return {spec_id: Spec.from_json(body).canonical for spec_id, body in rows}

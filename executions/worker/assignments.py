@@ -1,0 +1,68 @@
+"""What a run's message says (pure): the arguments of the task ``executions.run``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from executions.entries import Flag
+from executions.ids import due_of
+from executions.runspecs import Spec
+from scheduler_project.kernel.clock import from_micros, to_micros
+from scheduler_project.kernel.errors import InvalidValue
+
+TASK = "executions.run"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assignment:
+    """One attempt that a worker is given. ``queued_at``: when the beat published it."""
+
+    execution_id: UUID
+    attempt: int
+    queued_at: datetime
+    spec: Spec
+    spec_id: UUID
+    flags: Flag = Flag.NONE
+
+    @property
+    def scheduled_for(self) -> datetime:
+        """The planned time, to the millisecond, as the execution's id carries it."""
+        return due_of(self.execution_id)
+
+
+def task_id(execution_id: UUID, attempt: int) -> str:
+    """Celery's id of the task: what ``celery control revoke`` takes."""
+    return f"{execution_id}:{attempt}"
+
+
+def message_arguments(
+    execution_id: UUID, attempt: int, flags: Flag, spec_json: bytes, queued_at: datetime
+) -> dict[str, Any]:
+    return {
+        "execution": str(execution_id),
+        "attempt": attempt,
+        "flags": int(flags),
+        "spec": json.loads(spec_json),
+        "queued": to_micros(queued_at),
+    }
+
+
+def read_arguments(arguments: Mapping[str, Any]) -> Assignment:
+    """The assignment in a message. InvalidValue, with the reason, for what is none."""
+    try:
+        spec = Spec.from_json(arguments["spec"])
+        return Assignment(
+            execution_id=UUID(arguments["execution"]),
+            attempt=int(arguments["attempt"]),
+            queued_at=from_micros(int(arguments["queued"])).astimezone(UTC),
+            spec=spec,
+            spec_id=spec.id,
+            flags=Flag(int(arguments["flags"])),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InvalidValue(f"not a run: {type(error).__name__}: {error}") from error

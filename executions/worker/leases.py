@@ -1,0 +1,58 @@
+"""Keeping the claims of one worker alive, and hearing from them what is wanted of a run."""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+from executions.claims import Attempt, Claims, Renewal
+from executions.store import StoreUnavailable
+from scheduler_project.kernel.loop import BackgroundService
+
+logger = logging.getLogger(__name__)
+
+PERIOD_S = 0.5
+
+
+class LeaseKeeper:
+    """Renews every held claim twice a second, in one round trip; that is also how fast a cancel is heard.
+
+    Where Redis is away, the runs go on: no other worker can claim them either.
+    """
+
+    def __init__(self, claims: Claims) -> None:
+        self._claims = claims
+        self._lock = threading.Lock()
+        self._answers: dict[Attempt, Renewal] = {}
+        self._service = BackgroundService("leases", self._renew)
+        self._service.start()
+
+    def hold(self, attempt: Attempt) -> None:
+        with self._lock:
+            self._answers[attempt] = Renewal.HELD
+
+    def drop(self, attempt: Attempt) -> None:
+        with self._lock:
+            self._answers.pop(attempt, None)
+
+    def answer(self, attempt: Attempt) -> Renewal:
+        """What the last renewal of a held claim said."""
+        with self._lock:
+            return self._answers.get(attempt, Renewal.FENCED)
+
+    def close(self) -> None:
+        self._service.stop()
+
+    def _renew(self) -> float:
+        with self._lock:
+            held = list(self._answers)
+        try:
+            answers = self._claims.renew(held)
+        except StoreUnavailable as error:
+            logger.warning("leases_not_renewed", extra={"runs": len(held), "error": error.message})
+            return PERIOD_S
+        with self._lock:
+            for attempt, answer in zip(held, answers, strict=True):
+                if attempt in self._answers:
+                    self._answers[attempt] = answer
+        return PERIOD_S

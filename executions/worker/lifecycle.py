@@ -1,0 +1,288 @@
+"""One run worker: from delivery to outcome. Celery's signals (signals.py) call in here.
+
+    delivery ─ begin ─┬─ won ────▶ JOB_STARTED confirmed ─▶ acknowledged ─▶ execute ─▶ report
+                      ├─ held ───▶ looked at again when the holder's lease has ended
+                      └─ done, stale, stopped ─▶ acknowledged, nothing else
+
+What may fail, and then: the worker dies before it acknowledges: the broker delivers again;
+after that: its lease ends, the sweep sends the run with REATTACH, and whoever gets it finds
+the container or, where there is none, reports JOB_LOST. The broker is away: events are held,
+and the container is forgotten only when its outcome is safe.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import TypeVar
+
+from django.conf import settings
+
+from containers.docker import DockerOptions
+from containers.logs import LogLimit, LogStore
+from containers.outcome import Outcome, Reason
+from containers.registry import RuntimeOptions, runtime_from
+from containers.runtime import Runtime, RuntimeUnavailable
+from containers.spec import ContainerSpec, container_name
+from containers.supervise import Detached, Stop, run_to_end
+from executions.claims import Attempt, Claimed, Claims, Renewal
+from executions.entries import Entry, Flag
+from executions.events import Event
+from executions.states import EventType
+from executions.store import Store, StoreUnavailable
+from executions.window import Window
+from executions.worker.assignments import Assignment
+from executions.worker.commands import RunDefaults, container_spec
+from executions.worker.leases import LeaseKeeper
+from executions.worker.outbox import Outbox
+from executions.worker.rendering import TemplateRefused, render
+from executions.worker.slots import Slots
+from scheduler_project.kernel.backoff import exponential
+from scheduler_project.kernel.clock import SYSTEM_CLOCK, Clock, monotonic
+from scheduler_project.kernel.errors import InvalidValue, PunctualError
+
+logger = logging.getLogger(__name__)
+
+TEMPLATE_REFUSED = "template_error"
+_T = TypeVar("_T")
+
+
+class Stopping(PunctualError):
+    """This worker is going to end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How an attempt ended; ``retryable`` is False where another attempt cannot end otherwise."""
+
+    reason: str
+    message: str
+    exit_code: int | None = None
+    retryable: bool = True
+    finished_at: datetime | None = None
+
+    @property
+    def succeeded(self) -> bool:
+        return self.reason == Reason.SUCCEEDED
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """An attempt that this worker holds the claim of. ``started_at``: when it said JOB_STARTED."""
+
+    given: Assignment
+    started_at: datetime
+
+    @property
+    def attempt(self) -> Attempt:
+        return self.given.execution_id, self.given.attempt
+
+
+class RunWorker:
+    """What one worker process holds: its claims, its runtime, its outbox, its slots."""
+
+    def __init__(self, name: str, slots: Slots, runtime: Runtime, store: Store, *, clock: Clock) -> None:
+        self.name = name
+        self.slots = slots
+        self.stopping = threading.Event()
+        self.outbox = Outbox()
+        self._runtime = runtime
+        self._window = Window(store)
+        self._claims = Claims(store, f"{name}/{uuid.uuid4().hex}", settings.PUNCTUAL_RUN_LEASE)
+        self._leases = LeaseKeeper(self._claims)
+        self._logs = LogStore(settings.PUNCTUAL_LOG_DIR, _log_limit())
+        self._clock = clock
+
+    def begin(self, given: Assignment) -> Held | None:
+        """Claim an attempt and announce its start; None where it is not ours to run.
+
+        Stopping: it could not be claimed before this worker ends; it is to be left to others.
+        """
+        claimed = self._patiently(given, lambda: self._claims.claim(given.execution_id, given.attempt))
+        if claimed is Claimed.WON:
+            held = Held(given, self._clock.now())
+            self._leases.hold(held.attempt)
+            self.outbox.send(self._started(held))
+            return held
+        logger.info("run_not_claimed", extra={**_who(given), "claim": str(claimed)})
+        if claimed is Claimed.HELD and Flag.RECHECK not in given.flags:
+            # The holder may have died just now, before it acknowledged: try once more after its lease.
+            later = settings.PUNCTUAL_RUN_LEASE + timedelta(seconds=1)
+            self._patiently(given, lambda: self._push(given, given.flags | Flag.RECHECK, later))
+        return None
+
+    def execute(self, held: Held) -> Ended:
+        """Run the attempt's container to its end. Detached: it goes on, watched by nobody now."""
+        given = held.given
+        try:
+            rendered = render(given.spec, given.execution_id, given.scheduled_for, given.attempt)
+            container = container_spec(given, rendered, run_defaults())
+        except (TemplateRefused, InvalidValue) as error:
+            return Ended(TEMPLATE_REFUSED, error.message, retryable=False)
+        return _ended(self._run(held, container))
+
+    def _run(self, held: Held, container: ContainerSpec) -> Outcome:
+        """Waits for an engine that does not answer as long as a start may take."""
+        given = held.given
+        give_up = monotonic() + container.start_timeout_s
+        for delay in exponential(cap=5.0):
+            try:
+                return run_to_end(
+                    self._runtime,
+                    container,
+                    self._logs.writer(given.execution_id, given.attempt),
+                    lambda: self._wanted_stop(held),
+                    attach_only=Flag.REATTACH in given.flags,
+                )
+            except RuntimeUnavailable as error:
+                wanted = self._wanted_stop(held)
+                if wanted is Stop.DETACH:
+                    raise Detached from error
+                if wanted is Stop.CANCEL or monotonic() >= give_up:
+                    raise
+                logger.warning("runtime_awaited", extra={**_who(given), "error": error.message})
+                self.stopping.wait(delay)
+        raise Detached
+
+    def report(self, held: Held, event_type: EventType, ended: Ended) -> None:
+        """Publish the outcome; when it is safe, end the claim and forget the container."""
+        self.outbox.send(self._outcome(held, event_type, ended))
+        self._let_go(held, done=True)
+        self._forget(held.given)
+
+    def hand_over(self, held: Held) -> None:
+        """Give a run that goes on to whoever attaches next. A claim that is no longer ours stays as it is."""
+        if not self.stopping.is_set():
+            self._leases.drop(held.attempt)
+            return
+        self._let_go(held, done=False)
+        try:
+            self._push(held.given, Flag.REATTACH, timedelta(0))
+        except StoreUnavailable:
+            logger.warning("handed_over_by_lease", extra=_who(held.given))  # the sweep finds it
+
+    def close(self) -> None:
+        """Shutdown order: intake has ended, runs are handed over, now the events, then the leases."""
+        self.outbox.close(timeout_s=5.0)
+        self._leases.close()
+        self._runtime.close()
+
+    def _patiently(self, given: Assignment, call: Callable[[], _T]) -> _T:
+        """``call`` Redis until it answers."""
+        for delay in exponential(cap=2.0):
+            if self.stopping.is_set():
+                raise Stopping
+            try:
+                return call()
+            except StoreUnavailable as error:
+                logger.warning("claim_waits", extra={**_who(given), "error": error.message})
+                self.stopping.wait(delay)
+        raise Stopping
+
+    def _push(self, given: Assignment, flags: Flag, delay: timedelta) -> None:
+        entry = Entry(
+            execution_id=given.execution_id,
+            spec_id=given.spec_id,
+            attempt=given.attempt,
+            due=self._clock.now() + delay,
+            flags=flags,
+        )
+        self._window.add([entry], {given.spec_id: given.spec.canonical})
+
+    def _wanted_stop(self, held: Held) -> Stop | None:
+        answer = self._leases.answer(held.attempt)
+        if answer is Renewal.HELD:
+            return Stop.DETACH if self.stopping.is_set() else None
+        return Stop.CANCEL if answer is Renewal.STOPPED else Stop.DETACH
+
+    def _let_go(self, held: Held, *, done: bool) -> None:
+        self._leases.drop(held.attempt)
+        try:
+            self._claims.release(*held.attempt, done=done)
+        except StoreUnavailable:
+            logger.warning("claim_left_to_end", extra=_who(held.given))
+
+    def _forget(self, given: Assignment) -> None:
+        try:
+            self._runtime.forget(container_name(given.execution_id, given.attempt))
+        except PunctualError as error:
+            logger.warning("container_left", extra={**_who(given), "error": error.message})
+
+    def _started(self, held: Held) -> Event:
+        given = held.given
+        return Event(
+            type=EventType.STARTED,
+            execution_id=given.execution_id,
+            attempt=given.attempt,
+            at=held.started_at,
+            worker=self.name,
+            queued_at=given.queued_at,
+        )
+
+    def _outcome(self, held: Held, event_type: EventType, ended: Ended) -> Event:
+        now = self._clock.now()
+        return replace(
+            self._started(held),
+            type=event_type,
+            at=max(held.started_at, min(now, ended.finished_at or now)),
+            started_at=None if Flag.REATTACH in held.given.flags else held.started_at,
+            reason=ended.reason,
+            message=ended.message,
+            exit_code=ended.exit_code,
+            retryable=ended.retryable,
+        )
+
+
+def _ended(outcome: Outcome) -> Ended:
+    return Ended(str(outcome.reason), outcome.message, outcome.exit_code, finished_at=outcome.finished_at)
+
+
+def _who(given: Assignment) -> dict[str, object]:
+    return {"execution": given.execution_id, "attempt": given.attempt, "job": given.spec.job_name}
+
+
+def run_defaults() -> RunDefaults:
+    """What this deployment sets for all runs."""
+    return RunDefaults(
+        images=settings.PUNCTUAL_IMAGES,
+        passed_env={name: os.environ[name] for name in settings.PUNCTUAL_RUN_ENV if name in os.environ},
+        memory_bytes=settings.PUNCTUAL_MEMORY_BYTES,
+        start_timeout=settings.PUNCTUAL_START_TIMEOUT,
+        grace=settings.PUNCTUAL_GRACE,
+    )
+
+
+def _log_limit() -> LogLimit:
+    half = settings.PUNCTUAL_LOG_LIMIT_BYTES // 2
+    return LogLimit(head=half, tail=half)
+
+
+def configured_runtime() -> Runtime:
+    options = RuntimeOptions(
+        home=settings.PUNCTUAL_HOME, working_dir=settings.PUNCTUAL_PROCESS_WORKDIR, docker=DockerOptions()
+    )
+    if settings.PUNCTUAL_PROCESS_PATH:
+        options = replace(options, path=settings.PUNCTUAL_PROCESS_PATH)
+    return runtime_from(settings.PUNCTUAL_RUNTIME, options)
+
+
+_current: RunWorker | None = None
+
+
+def open_worker(slots: Slots, name: str) -> RunWorker:
+    """Make this process a run worker."""
+    from executions.store import default_store
+
+    global _current  # noqa: PLW0603 -- Celery's signals have no other way to find it
+    _current = RunWorker(name, slots, configured_runtime(), default_store(), clock=SYSTEM_CLOCK)
+    return _current
+
+
+def current_worker() -> RunWorker | None:
+    """The run worker that this process is, if it is one."""
+    return _current

@@ -1,0 +1,150 @@
+"""Celery's signals become what the worker does and the events that it publishes.
+
+task_prerun   claim, JOB_STARTED, acknowledge (or give back what cannot be claimed here)
+task_success  JOB_COMPLETED
+task_failure  JOB_FAILED, JOB_CANCELLED or JOB_LOST, by the exception
+task_revoked  JOB_CANCELLED (``celery control revoke``, before it began)
+task_postrun  the slot is free
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from celery import signals
+from celery.exceptions import Ignore
+
+from containers.outcome import Reason
+from containers.supervise import Detached
+from executions.events import Event
+from executions.states import EventType
+from executions.worker.assignments import TASK, read_arguments
+from executions.worker.lifecycle import Ended, Held, RunWorker, Stopping, current_worker
+from executions.worker.slots import deliveries
+from scheduler_project.kernel.clock import utcnow
+from scheduler_project.kernel.errors import InvalidValue
+
+logger = logging.getLogger(__name__)
+
+
+class RunFailed(Exception):
+    """The run's command failed, or could not be started."""
+
+    def __init__(self, ended: Ended) -> None:
+        super().__init__(f"{ended.reason}: {ended.message}")
+        self.ended = ended
+
+
+class RunCancelled(RunFailed):
+    """The run was stopped because somebody asked for it."""
+
+
+_held: dict[
+    int, tuple[RunWorker, Held]
+] = {}  # by the identity of the task's request: the same run may be delivered twice
+
+
+def run_held(request: Any) -> Ended:
+    """The task's body: run what task_prerun claimed. Ignore where there is nothing to run or report."""
+    if id(request) not in _held:
+        raise Ignore
+    worker, held = _held[id(request)]
+    try:
+        ended = worker.execute(held)
+    except Detached:
+        worker.hand_over(held)
+        raise Ignore from None
+    if ended.succeeded:
+        return ended
+    raise RunCancelled(ended) if ended.reason == Reason.CANCELLED else RunFailed(ended)
+
+
+@signals.task_prerun.connect(weak=False)
+def begin(task_id: str, task: Any, kwargs: dict[str, Any], **_: Any) -> None:
+    worker = current_worker()
+    if task.name != TASK or worker is None:
+        return
+    worker.slots.occupy()
+    delivery = deliveries.begin(task_id)
+    try:
+        held = worker.begin(read_arguments(kwargs))
+    except InvalidValue as error:
+        logger.error("run_unreadable", extra={"task": task_id, "error": error.message})
+    except Stopping:
+        delivery.give_back()
+    except Exception:
+        delivery.give_back()
+        raise
+    else:
+        if held is not None:
+            _held[id(task.request)] = worker, held
+    delivery.acknowledge()
+
+
+@signals.task_success.connect(weak=False)
+def succeed(sender: Any, result: Any, **_: Any) -> None:
+    if (found := _held.get(id(sender.request))) is not None:
+        worker, held = found
+        worker.report(held, EventType.COMPLETED, result)
+
+
+@signals.task_failure.connect(weak=False)
+def fail(sender: Any, exception: BaseException, **_: Any) -> None:
+    if (found := _held.get(id(sender.request))) is None:
+        return
+    worker, held = found
+    if isinstance(exception, RunFailed):
+        worker.report(held, _event_type(exception), exception.ended)
+    else:
+        # The run did not fail: its worker did, or its engine never answered.
+        ended = Ended("lost", f"{type(exception).__name__}: {exception}")
+        worker.report(held, EventType.LOST, ended)
+
+
+def _event_type(exception: RunFailed) -> EventType:
+    if isinstance(exception, RunCancelled):
+        return EventType.CANCELLED
+    return EventType.LOST if exception.ended.reason == Reason.LOST else EventType.FAILED
+
+
+@signals.task_revoked.connect(weak=False)
+def revoke(request: Any, **_: Any) -> None:
+    worker = current_worker()
+    if worker is None or request.name != TASK:
+        return
+    deliveries.begin(request.id)
+    given = read_arguments(request.kwargs)
+    worker.outbox.put(
+        Event(
+            type=EventType.CANCELLED,
+            execution_id=given.execution_id,
+            attempt=given.attempt,
+            at=utcnow(),
+            worker=worker.name,
+            reason=str(Reason.CANCELLED),
+            message="revoked before it began",
+        )
+    )
+
+
+@signals.task_postrun.connect(weak=False)
+def release(task: Any, **_: Any) -> None:
+    worker = current_worker()
+    if task.name == TASK and worker is not None:
+        _held.pop(id(task.request), None)
+        worker.slots.free()
+
+
+@signals.worker_shutting_down.connect(weak=False)
+def hand_over_runs(**_: Any) -> None:
+    """SIGTERM: take nothing more, let go of the containers (they go on), and end within seconds."""
+    if (worker := current_worker()) is not None:
+        worker.slots.stop_accepting()
+        worker.stopping.set()
+
+
+@signals.worker_shutdown.connect(weak=False)
+def close(**_: Any) -> None:
+    if (worker := current_worker()) is not None:
+        worker.close()
