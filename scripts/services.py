@@ -86,7 +86,14 @@ SERVICES = (
         ("docker.io", "iptables"),
         debian.start_docker,
     ),
-    Service("busybox-static", "", lambda: "PATH", ask_busybox, ("busybox-static",), lambda: None),
+    Service(
+        "busybox",
+        "",
+        lambda: shutil.which("busybox") or "PATH",
+        ask_busybox,
+        ("busybox-static",),
+        lambda: None,
+    ),
 )
 
 

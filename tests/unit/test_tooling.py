@@ -195,9 +195,9 @@ def test_elsewhere_it_says_what_is_missing_and_how_to_get_it() -> None:
 
     lines = services.how_to_get({postgres: "connection refused", redis: "timed out"})
 
-    assert lines[0].startswith("PostgreSQL is missing (postgresql://")
+    assert lines[0].startswith("PostgreSQL is missing or out of reach (postgresql://")
     assert lines[0].endswith("): connection refused")
-    assert lines[1].startswith("Redis is missing (redis://")
+    assert lines[1].startswith("Redis is missing or out of reach (redis://")
     assert lines[2].endswith("the packages are: postgresql redis-server")
     assert lines[3] == "If they run elsewhere, say where in DATABASE_URL, REDIS_URL"
 
