@@ -87,7 +87,7 @@ def _live_as(program: Program, supervisor: int, log: int) -> NoReturn:
         _arrange_descriptors(program, log)
         os.environ.clear()
         os.environ.update(program.env)
-        _show_title(program.title)
+        show_title(program.title)
         code = program.body()
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(end.code is not None)
@@ -124,7 +124,7 @@ def _arrange_descriptors(program: Program, log: int) -> None:
     sys.stderr = open(2, "w", encoding="utf-8", buffering=1, closefd=False)  # noqa: SIM115
 
 
-def _show_title(title: str) -> None:
+def show_title(title: str) -> None:
     """What ``ps`` shows: the command that the process stands for, so that people find it."""
     if title:
         import setproctitle

@@ -55,11 +55,16 @@ def claim_lock(home: Path) -> int:
 
 
 def claim_port(port: int) -> socket.socket:
-    """The bound socket of the web server; it does not listen yet. Refused where the port is taken."""
+    """The listening socket of the web server. Refused where the port is taken.
+
+    It listens at once: two sockets that are only bound can share an address unnoticed. Who
+    connects before the web server is up waits until it is.
+    """
     bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind((ADDRESS, port))
+        bound.listen(128)
     except OSError as error:
         bound.close()
         if error.errno == errno.EADDRINUSE:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def web_answers(port: int) -> bool:
     """Whether anything comes back from the web server, whatever its status."""
-    connection = http.client.HTTPConnection(ADDRESS, port, timeout=5)
+    connection = http.client.HTTPConnection(ADDRESS, port, timeout=2)
     try:
         connection.request("GET", "/admin/login/", headers={"Host": "localhost"})
         connection.getresponse().read()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -35,6 +36,12 @@ class Options:
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def title(self) -> str:
+        """The command as it was given."""
+        words = ["--demo"] * self.demo + ["--once"] * self.once
+        return " ".join([sys.executable, "manage.py", "standalone", *words])
 
     def to_text(self) -> str:
         return json.dumps(asdict(self))

@@ -47,7 +47,7 @@ WARM = (
 
 
 def warm_up() -> None:
-    """Import what the children share. Nothing here may read settings, connect or start a thread."""
+    """Import what the children share. Nothing of it may read settings, connect or start a thread."""
     for name in WARM:
         importlib.import_module(name)
     import setproctitle

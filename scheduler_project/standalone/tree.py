@@ -15,7 +15,7 @@ from datetime import datetime
 from scheduler_project.home import SERVICES, write_private
 from scheduler_project.kernel.clock import monotonic
 from scheduler_project.standalone import closing, programs
-from scheduler_project.standalone.children import Program
+from scheduler_project.standalone.children import Program, show_title
 from scheduler_project.standalone.console import Console, complain
 from scheduler_project.standalone.interrupts import Interrupts
 from scheduler_project.standalone.leftovers import Record, end_leftovers
@@ -118,6 +118,7 @@ class Tree:
                 self._supervisor.conclude(making.name, 120.0)
                 postgres.made()
         programs.warm_up()
+        show_title(self._options.title)
         servers = [server for server in (postgres, valkey) if server]
         if not servers:
             self._console.say("using the given database, Redis and broker")
