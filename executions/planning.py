@@ -41,6 +41,7 @@ class EndedRun:
     trigger: Trigger
     scheduled_for: datetime
     state: State
+    started_at: datetime | None
     finished_at: datetime
 
 

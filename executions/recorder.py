@@ -10,7 +10,7 @@ from executions.bus.consuming import BatchConsumer
 from executions.bus.topology import RECORDER
 from executions.database import database_available
 from executions.events import Event
-from executions.scheduling import push_due_soon
+from executions.scheduling import forbid, push_due_soon
 from executions.transitions import record
 from scheduler_project.kernel.clock import SYSTEM_CLOCK, Clock
 
@@ -30,6 +30,7 @@ def recorder(clock: Clock = SYSTEM_CLOCK) -> BatchConsumer:
             with transaction.atomic():
                 done = record(events, now)
             push_due_soon(done.entries, now)
+        forbid(done.unwanted)
         for event in done.unknown:
             logger.warning(
                 "event_without_run", extra={"execution": event.execution_id, "event": str(event.type)}

@@ -33,6 +33,19 @@ def push_due_soon(entries: Sequence[Entry], now: datetime) -> None:
         logger.warning("push_lost", extra={"runs": len(soon), "error": error.message})
 
 
+def forbid(execution_ids: Sequence[UUID]) -> None:
+    """Leave tombstones: what is queued must not start, what runs must stop.
+
+    Where Redis is away, the recorder leaves them again when it hears that such a run has begun.
+    """
+    window = Window(default_store())
+    try:
+        for execution_id in execution_ids:
+            window.forbid(execution_id)
+    except StoreUnavailable as error:
+        logger.warning("tombstones_late", extra={"runs": len(execution_ids), "error": error.message})
+
+
 def spec_bodies(spec_ids: set[UUID]) -> dict[UUID, bytes]:
     """The canonical JSON of each RunSpec."""
     rows = RunSpec.objects.filter(id__in=spec_ids).values_list("id", "body")

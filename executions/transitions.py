@@ -24,16 +24,17 @@ from executions.folding import Context, Run, Timing, fold
 from executions.planning import EndedRun, NewExecution, plan_next
 from executions.queries import TRANSITIONS
 from executions.runspecs import Spec
-from executions.states import TERMINAL, State, Trigger
+from executions.states import TERMINAL, EventType, State, Trigger
 
 
 @dataclass(slots=True)
 class Recorded:
-    """What a batch did: rows changed, events without a row, entries that may be due soon."""
+    """What a batch did: rows changed, events without a row, what may be due soon, cancelled runs that began."""
 
     changed: list[Run] = field(default_factory=list)
     unknown: list[Event] = field(default_factory=list)
     entries: list[Entry] = field(default_factory=list)
+    unwanted: list[UUID] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,10 @@ class _Locked:
 def record(events: Sequence[Event], now: datetime, *, keep: bool = False) -> Recorded:
     """Apply ``events`` to their rows. ``keep``: also append them to the history (where no auditor will)."""
     rows = _lock({event.execution_id for event in events})
-    done = Recorded(unknown=[event for event in events if event.execution_id not in rows])
+    done = Recorded(
+        unknown=[event for event in events if event.execution_id not in rows],
+        unwanted=[event.execution_id for event in events if _began_cancelled(event, rows)],
+    )
     by_run: dict[UUID, list[Event]] = defaultdict(list)
     for event in events:
         by_run[event.execution_id].append(event)
@@ -81,11 +85,23 @@ def insert(new: Sequence[NewExecution]) -> list[Entry]:
         "state", "reason", "message", "missed", "finished_at", "check_at",
     )  # fmt: skip
     made = {row[0] for row in _run("insert_executions", _columns(new, columns))}
+    append_history(_skip(item) for item in new if item.id in made and item.state is State.CANCELLED)
     return [
         Entry(execution_id=item.id, spec_id=item.spec_id, attempt=1, due=item.check_at)
         for item in new
         if item.id in made and item.check_at is not None
     ]
+
+
+def _skip(item: NewExecution) -> Event:
+    return Event(
+        type=EventType.SKIPPED,
+        execution_id=item.id,
+        attempt=1,
+        at=item.finished_at or item.scheduled_for,
+        reason=item.reason,
+        message=item.message,
+    )
 
 
 def append_history(events: Iterable[Event]) -> None:
@@ -157,11 +173,18 @@ def _ended(
             trigger=rows[identity].trigger,
             scheduled_for=rows[identity].scheduled_for,
             state=after[identity].state,
+            started_at=after[identity].started_at,
             finished_at=finished_at,
         )
         for identity in won
         if before[identity].state not in TERMINAL and (finished_at := after[identity].finished_at) is not None
     ]
+
+
+def _began_cancelled(event: Event, rows: dict[UUID, _Locked]) -> bool:
+    """A run began although it was cancelled: its tombstone did not reach Redis in time."""
+    row = rows.get(event.execution_id)
+    return event.type is EventType.STARTED and row is not None and row.run.state is State.CANCELLED
 
 
 def _waits_anew(before: Run, after: Run) -> bool:

@@ -4,3 +4,9 @@ from django.apps import AppConfig
 class JobsConfig(AppConfig):
     name = "jobs"
     verbose_name = "Jobs"
+
+    def ready(self) -> None:
+        from executions.planning import register_planner
+        from jobs.occurrences import plan
+
+        register_planner(plan)

@@ -1,0 +1,200 @@
+"""What a caller says of a job, read and checked as a whole (pure but for no clock).
+
+REST, the admin and the commands all come through here; ``InvalidFields`` names every field
+that is wrong by the name it has in the REST body.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from executions.worker.commands import command_words, variable_name
+from executions.worker.rendering import TemplateRefused, check_template
+from jobs.models import WorkType
+from jobs.schedules import Schedule, parse_schedule
+from scheduler_project.kernel.durations import parse_duration
+from scheduler_project.kernel.errors import InvalidFields, InvalidValue
+
+MAX_RETRIES = 100
+MAX_NAME = 200
+MAX_COMMAND = 100_000
+MAX_JSON = 64_000
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_PARAMETER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobDefinition:
+    name: str
+    type: str
+    command: str
+    schedule: Schedule
+    owner: str
+    description: str = ""
+    image: str = ""
+    env: Mapping[str, str] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    retries: int = 0
+    retry_delay: timedelta = timedelta(minutes=5)
+    timeout: timedelta | None = None
+
+
+def read_definition(given: Mapping[str, Any]) -> JobDefinition:
+    """The definition in a REST body. InvalidFields for whatever is missing, unknown or not allowed."""
+    errors: dict[str, list[str]] = {
+        name: [f"{name!r} is not a field of a job. Allowed: {', '.join(READERS)}."]
+        for name in sorted(set(given) - set(READERS), key=str)
+    }
+    values: dict[str, Any] = {}
+    for name, (attribute, read) in READERS.items():
+        if name not in given and name not in REQUIRED:
+            continue
+        try:
+            values[attribute] = read(given[name], name)
+        except KeyError:
+            errors[name] = ["This field is required."]
+        except InvalidValue as error:
+            errors[name] = [error.message]
+    if not errors:
+        errors = _check_together(values)
+    if errors:
+        raise InvalidFields(errors)
+    return JobDefinition(**values)
+
+
+def _check_together(values: Mapping[str, Any]) -> dict[str, list[str]]:
+    """What only several fields together can tell: a command that fits its type, an image where needed."""
+    work_type, command = values["type"], values["command"]
+    if work_type == WorkType.CONTAINER and not values.get("image"):
+        return {"image": ["A job of type Container needs an image."]}
+    if work_type != WorkType.CONTAINER and not command.strip():
+        return {"command": ["This field may not be blank."]}
+    try:
+        if "{" not in command:  # a template's words are known only when it is rendered
+            command_words(work_type, command)
+    except TemplateRefused as error:
+        return {"command": [error.message]}
+    return {}
+
+
+def _text(value: object, name: str, *, longest: int = MAX_NAME, blank: bool = False) -> str:
+    if not isinstance(value, str):
+        raise InvalidValue(f"{_shown(value)} is not a text.", field=name)
+    if "\0" in value:
+        raise InvalidValue("A NUL character is not allowed.", field=name)
+    if not value.strip() and not blank:
+        raise InvalidValue("This field may not be blank.", field=name)
+    if len(value) > longest:
+        raise InvalidValue(f"{len(value)} characters; at most {longest} are allowed.", field=name)
+    return value
+
+
+def _name(value: object, name: str) -> str:
+    return _text(value, name).strip()
+
+
+def _optional_text(value: object, name: str) -> str:
+    return _text(value, name, longest=10_000, blank=True).strip()
+
+
+def _type(value: object, name: str) -> str:
+    if value not in WorkType.values:
+        raise InvalidValue(f"{_shown(value)} is not one of {', '.join(WorkType.values)}.", field=name)
+    return str(value)
+
+
+def _command(value: object, name: str) -> str:
+    return _template(_text(value, name, longest=MAX_COMMAND, blank=True), name)
+
+
+def _template(text: str, name: str) -> str:
+    try:
+        check_template(text)
+    except TemplateRefused as error:
+        raise InvalidValue(f"Not a template: {error.message}", field=name) from error
+    return text
+
+
+def _schedule(value: object, name: str) -> Schedule:
+    return parse_schedule(value, field=name)
+
+
+def _object(value: object, name: str) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        raise InvalidValue(f"{_shown(value)} is not an object of names and values.", field=name)
+    try:
+        text = json.dumps(value, allow_nan=False)
+    except ValueError as error:
+        raise InvalidValue(f"Not JSON: {error}.", field=name) from error
+    if len(text) > MAX_JSON or "\\u0000" in text:
+        raise InvalidValue(f"At most {MAX_JSON} characters, and no NUL, are allowed.", field=name)
+    return dict(value)
+
+
+def _parameters(value: object, name: str) -> dict[str, Any]:
+    found = _object(value, name)
+    seen: dict[str, str] = {}
+    for key, item in found.items():
+        if not _PARAMETER.fullmatch(key):
+            raise InvalidValue(
+                f"{_shown(key)} is not a parameter's name: letters, digits and '_'.", field=name
+            )
+        if (other := seen.setdefault(variable_name(key), key)) != key:
+            raise InvalidValue(f"{other!r} and {key!r} would both be {variable_name(key)}.", field=name)
+        if isinstance(item, str):
+            _template(item, name)
+    return found
+
+
+def _environment(value: object, name: str) -> dict[str, str]:
+    found = _object(value, name)
+    for key, item in found.items():
+        if not _VARIABLE.fullmatch(key):
+            raise InvalidValue(
+                f"{_shown(key)} is not a variable's name: letters, digits and '_'.", field=name
+            )
+        if not isinstance(item, str):
+            raise InvalidValue(f"{key}: {_shown(item)} is not a text.", field=name)
+        _template(item, name)
+    return found
+
+
+def _retries(value: object, name: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_RETRIES:
+        raise InvalidValue(f"{_shown(value)} is not a whole number from 0 to {MAX_RETRIES}.", field=name)
+    return value
+
+
+def _delay(value: object, name: str) -> timedelta:
+    return parse_duration(value, field=name)
+
+
+def _timeout(value: object, name: str) -> timedelta | None:
+    return None if value is None else parse_duration(value, field=name, minimum=timedelta(seconds=1))
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+REQUIRED = ("name", "type", "command", "schedule", "owner")
+READERS: dict[str, tuple[str, Callable[[Any, str], Any]]] = {
+    "name": ("name", _name),
+    "type": ("type", _type),
+    "command": ("command", _command),
+    "schedule": ("schedule", _schedule),
+    "owner": ("owner", _name),
+    "description": ("description", _optional_text),
+    "image": ("image", _optional_text),
+    "env": ("env", _environment),
+    "parameters": ("parameters", _parameters),
+    "retries": ("retries", _retries),
+    "retryDelay": ("retry_delay", _delay),
+    "timeout": ("timeout", _timeout),
+}
