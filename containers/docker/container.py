@@ -10,7 +10,7 @@ import requests
 from docker.errors import DockerException
 
 from containers.docker.deaths import Deaths
-from containers.docker.engine import APIError, Engine, NotFound
+from containers.docker.engine import APIError, Engine, NotFound, cut, explain
 from containers.docker.manifest import instant
 from containers.follow import Follower
 from containers.logs import LogWriter
@@ -80,7 +80,7 @@ class DockerContainer:
             return
         except APIError as error:
             if error.status_code != requests.codes.conflict:  # conflict: it does not run any more
-                raise RuntimeUnavailable(f"{self._name} cannot be stopped: {error.explanation}") from error
+                raise RuntimeUnavailable(f"{self._name} cannot be stopped: {explain(error)}") from error
 
     def _look(self) -> None:
         self._wake.clear()
@@ -127,7 +127,7 @@ def remove_container(engine: Engine, container: str) -> None:
         return
     except APIError as error:
         if error.status_code != requests.codes.conflict:  # conflict: its removal is under way
-            raise RuntimeUnavailable(f"{container} cannot be removed: {error.explanation}") from error
+            raise RuntimeUnavailable(f"{container} cannot be removed: {explain(error)}") from error
 
 
 def mend(frames: Iterable[bytes]) -> Iterator[bytes]:
@@ -200,9 +200,8 @@ class _StreamFollower(Follower):
         return self._recent.endswith(last[-RECENT_BYTES:])
 
     def _interrupt(self) -> None:
-        if self._stream is not None and hasattr(self._stream, "close"):
-            try:
-                self._stream.close()
-            except DockerException as error:
-                # A connection over SSH cannot be cut; its thread ends with the container.
-                self.error = self.error or str(error)
+        try:
+            cut(self._stream)
+        except DockerException as error:
+            # Over SSH it cannot be cut; its thread ends with the container.
+            self.error = self.error or str(error)

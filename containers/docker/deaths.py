@@ -14,7 +14,7 @@ from typing import Any
 import requests
 from docker.errors import DockerException
 
-from containers.docker.engine import Engine
+from containers.docker.engine import Engine, cut
 from containers.outcome import one_line
 from containers.runtime import RuntimeUnavailable
 from containers.spec import LABEL_MANAGED
@@ -55,8 +55,7 @@ class Deaths:
 
     def close(self) -> None:
         self._closed.set()
-        if self._stream is not None:
-            self._stream.close()
+        cut(self._stream)
         if self._thread is not None:
             self._thread.join(5.0)
 
@@ -75,7 +74,7 @@ class Deaths:
         with self._engine.answering() as api:
             self._stream = api.events(filters=FILTERS, decode=True)
         if self._closed.is_set():
-            self._stream.close()
+            cut(self._stream)
         with self._lock:
             everybody = list(self._waiters)
         self._wake(everybody)  # whatever ended before the stream began was not in it

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,9 +17,10 @@ from docker.utils import kwargs_from_env
 from containers.outcome import one_line
 from containers.runtime import RuntimeUnavailable
 
-__all__ = ["APIError", "DockerOptions", "Engine", "NotFound", "explain"]
+__all__ = ["APIError", "DockerOptions", "Engine", "NotFound", "cut", "explain"]
 
 MEBIBYTE = 1024 * 1024
+LOCAL_SOCKET = "unix:///var/run/docker.sock"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +51,10 @@ class Engine:
     def api(self) -> docker.APIClient:
         with self._lock:
             if self._client is None:
-                self._client = self._connect()
+                try:
+                    self._client = self._connect()
+                except OSError as error:
+                    raise self.silent(error) from error
             return self._client
 
     def close(self) -> None:
@@ -71,16 +76,29 @@ class Engine:
                 raise
             raise RuntimeUnavailable(f"the Docker engine failed: {explain(error)}") from error
         except (requests.RequestException, DockerException) as error:
-            raise RuntimeUnavailable(
-                f"no Docker engine answers at {self._address()}: start it, point DOCKER_HOST at it,"
-                f" or set PUNCTUAL_RUNTIME=process ({one_line(str(error), 160)})"
-            ) from error
+            raise self.silent(error) from error
+
+    def silent(self, error: Exception) -> RuntimeUnavailable:
+        """What to raise where there was no answer: it says where, and what to do."""
+        return RuntimeUnavailable(
+            f"no Docker engine answers at {self._address()}: start it, point DOCKER_HOST at it,"
+            f" or set PUNCTUAL_RUNTIME=process ({one_line(str(error), 160)})"
+        )
 
     def _connect(self) -> docker.APIClient:
         timeout = self.options.api_timeout_s
+        self._knock()
         return docker.APIClient(
             **self._where(), version="auto", timeout=timeout, max_pool_size=256, num_pools=8
         )
+
+    def _knock(self) -> None:
+        """Raise OSError where nobody listens; the SDK would leave its socket unclosed then."""
+        scheme, _, path = self._address().partition("://")
+        if scheme in ("unix", "http+unix"):
+            with socket.socket(socket.AF_UNIX) as knocking:
+                knocking.settimeout(self.options.api_timeout_s)
+                knocking.connect("/" + path.lstrip("/"))
 
     def _where(self) -> dict[str, Any]:
         if self.options.host:
@@ -88,7 +106,18 @@ class Engine:
         return dict(kwargs_from_env())
 
     def _address(self) -> str:
-        return str(self._where().get("base_url", "the local socket"))
+        return str(self._where().get("base_url", LOCAL_SOCKET))
+
+
+def cut(stream: Any) -> None:
+    """End a stream of the SDK, from any thread; no error where it has ended already.
+
+    Raises DockerException over SSH, where it cannot be done.
+    """
+    if hasattr(stream, "close"):
+        # What the SDK reaches into is gone (AttributeError) or shut (OSError) once the stream has ended.
+        with suppress(OSError, AttributeError):
+            stream.close()
 
 
 def explain(error: APIError) -> str:

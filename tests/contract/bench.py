@@ -10,6 +10,7 @@ from pathlib import Path
 
 from containers.logs import LogLimit, LogStore
 from containers.outcome import Outcome
+from containers.process import ProcessOptions, ProcessRuntime
 from containers.process.container import _marked_processes
 from containers.registry import RuntimeOptions, runtime_from
 from containers.runtime import Runtime
@@ -18,6 +19,7 @@ from containers.supervise import Stop, run_to_end
 from scheduler_project.kernel.clock import monotonic
 
 PATIENCE_S = 20.0
+PLAIN_PROCESS = "process without control groups"
 
 
 def eventually(condition: Callable[[], object], what: str) -> None:
@@ -50,8 +52,11 @@ class Run:
             return b""
         return b"".join(self.bench.logs.read(self.id, 1))
 
+    def says(self, word: bytes) -> bool:
+        return word in self.log
+
     def stop_once_it_says(self, word: bytes, stop: Stop) -> Callable[[], Stop | None]:
-        return lambda: stop if word in self.log else None
+        return lambda: stop if self.says(word) else None
 
 
 @dataclass
@@ -70,6 +75,8 @@ class Bench:
 
     def another_runtime(self) -> Runtime:
         """As another worker would have it."""
+        if self.kind == PLAIN_PROCESS:
+            return ProcessRuntime(ProcessOptions(home=self.home, groups=None))
         return runtime_from(self.kind, RuntimeOptions(home=self.home))
 
     def run(self, *argv: str, **changes) -> Run:
@@ -85,7 +92,7 @@ class Bench:
 
     def processes(self, run: Run) -> set[int]:
         """Processes of this host that belong to the run."""
-        if self.kind == "process":
+        if self.kind != "docker":
             return _marked_processes(run.spec.name)
         return _processes_of_container(run.spec.name)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.bench import Bench
+from tests.contract.bench import PLAIN_PROCESS, Bench
 from tests.images import busybox_image
 
 
@@ -15,7 +15,7 @@ def busybox() -> str:
     return busybox_image()
 
 
-@pytest.fixture(params=["process", pytest.param("docker", marks=pytest.mark.docker)])
+@pytest.fixture(params=["process", PLAIN_PROCESS, pytest.param("docker", marks=pytest.mark.docker)])
 def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
     """One runtime at a time; the suite holds each to the same contract."""
     image = request.getfixturevalue("busybox") if request.param == "docker" else ""
