@@ -1,0 +1,206 @@
+"""The process runtime's own parts: what the contract cannot reach from outside."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import uuid
+from pathlib import Path
+
+import pytest
+
+from containers.logs import LogStore
+from containers.outcome import Reason
+from containers.process import ProcessOptions, ProcessRuntime
+from containers.process.cgroups import Groups, Limits, find_groups
+from containers.process.folder import RunFolder, claim
+from containers.runtime import LaunchFailed, RuntimeUnavailable
+from containers.spec import ContainerSpec, container_name
+from containers.supervise import run_to_end
+
+
+@pytest.fixture
+def runtime(tmp_path):
+    made = ProcessRuntime(ProcessOptions(home=tmp_path, groups=None))
+    yield made
+    for name in made.owned():
+        made.forget(name)
+
+
+def spec(*argv: str, **changes) -> ContainerSpec:
+    return ContainerSpec(name=container_name(uuid.uuid4(), 1), argv=argv, **changes)
+
+
+class TestLaunch:
+    def test_a_missing_command_is_refused_before_anything_is_made(self, runtime):
+        with pytest.raises(LaunchFailed, match="'no-such-command'") as caught:
+            runtime.launch(spec("no-such-command"))
+        assert caught.value.reason is Reason.START_FAILED
+        assert runtime.owned() == []
+
+    @pytest.mark.parametrize(
+        ("changes", "message"),
+        [
+            ({"argv": ()}, "a command is needed"),
+            ({"argv": ("true",), "user": "nobody"}, "cannot run as user 'nobody'"),
+            ({"argv": ("true",), "working_dir": "/no/such/folder"}, "'/no/such/folder'"),
+            ({"argv": ("./nothing",), "working_dir": "/tmp"}, "'./nothing'"),
+        ],
+    )
+    def test_what_cannot_be_done_is_said(self, runtime, changes, message):
+        with pytest.raises(LaunchFailed, match=message):
+            runtime.launch(ContainerSpec(name="run", **changes))
+
+    def test_the_path_of_the_options_finds_the_command(self, tmp_path):
+        tool = tmp_path / "bin" / "mytool"
+        tool.parent.mkdir()
+        tool.write_text("#!/bin/sh\necho found\n")
+        tool.chmod(0o755)
+        options = ProcessOptions(home=tmp_path, path=f"{tool.parent}:/usr/bin:/bin", groups=None)
+        wanted = spec("mytool")
+        store, run_id = LogStore(tmp_path / "logs"), uuid.uuid4()
+        run_to_end(ProcessRuntime(options), wanted, store.writer(run_id, 1), lambda: None)
+        assert b"".join(store.read(run_id)) == b"found\n"
+
+    def test_a_command_is_found_from_the_working_directory(self, runtime, tmp_path):
+        (tmp_path / "here.sh").write_text("#!/bin/sh\nexit 6\n")
+        (tmp_path / "here.sh").chmod(0o755)
+        ended = runtime.launch(spec("./here.sh", working_dir=str(tmp_path))).wait(10)
+        assert ended.exit_code == 6
+
+    def test_a_home_that_cannot_be_written_is_said(self):
+        with pytest.raises(RuntimeUnavailable, match="/proc/none/runs"):
+            ProcessRuntime(ProcessOptions(home=Path("/proc/none"), groups=None)).ping()
+
+    def test_ignored_signals_of_the_worker_are_not_inherited(self, runtime):
+        before = signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+        try:
+            ended = runtime.launch(spec("sh", "-c", "kill -USR1 $$; exit 0")).wait(10)
+        finally:
+            signal.signal(signal.SIGUSR1, before)
+        assert ended.exit_code == 128 + signal.SIGUSR1
+
+    def test_without_control_groups_memory_is_held_by_address_space(self, runtime):
+        assert runtime.memory_enforcement == "address_space"
+        container = runtime.launch(spec("sh", "-c", "ulimit -v", memory_bytes=64 * 1024**2))
+        container.wait(10)
+        output = RunFolder(runtime._runs / container.name).output
+        assert output.read_text() == "65536\n"
+
+
+class TestClaim:
+    def test_one_of_two_claims_gets_the_lock(self, tmp_path):
+        folder, lock = claim(tmp_path, "run", {})
+        again, second = claim(tmp_path, "run", {})
+        assert (again, second) == (folder, None)
+        assert lock is not None
+        assert folder.running()
+        os.close(lock)
+        assert not folder.running()
+        assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+    def test_a_claim_whose_launcher_died_before_the_start_is_taken_over(self, runtime):
+        wanted = spec("sh", "-c", "exit 9")
+        _, lock = claim(runtime._runs, wanted.name, {})
+        assert lock is not None
+        os.close(lock)
+        assert runtime.attach(wanted.name) is None
+        assert runtime.launch(wanted).wait(10).exit_code == 9
+
+    def test_a_run_whose_shim_was_killed_is_lost_and_its_children_are_ended(self, runtime):
+        container = runtime.launch(spec("sh", "-c", "while :; do sleep 0.1; done"))
+        folder = RunFolder(runtime._runs / container.name)
+        os.kill(container._wait_for_pid(), signal.SIGKILL)
+        ended = container.wait(10)
+        assert ended.exit_code is None
+        assert container._processes() == set()
+        assert folder.exists()
+
+    def test_the_number_of_an_ended_run_that_now_belongs_to_others_is_left_alone(self, runtime):
+        container = runtime.launch(spec("true"))
+        container.wait(10)
+        innocent = subprocess.Popen(["sleep", "60"], start_new_session=True)
+        try:
+            (runtime._runs / container.name / "pid").write_text(f"{innocent.pid}\n")
+            container.stop(0)
+            container.remove()
+            assert innocent.poll() is None
+        finally:
+            innocent.kill()
+            innocent.wait()
+
+    def test_a_removal_that_was_cut_off_is_owned_and_finished_later(self, runtime):
+        container = runtime.launch(spec("sh", "-c", "while :; do sleep 0.1; done"))
+        hidden = RunFolder(runtime._runs / container.name).hide()
+        assert runtime.attach(container.name) is None
+        assert runtime.owned() == [container.name]
+        runtime.forget(container.name)
+        assert hidden is not None
+        assert not hidden.path.exists()
+        assert container._processes() == set()
+
+
+def test_kill_all_ends_all_and_leaves_how_they_ended(runtime):
+    specs = [spec("sh", "-c", "trap '' TERM; while :; do sleep 0.05; done") for _ in range(3)]
+    ended = runtime.launch(spec("true"))
+    ended.wait(10)
+    containers = [runtime.launch(wanted) for wanted in specs]
+    assert sorted(runtime.kill_all(0.2)) == sorted(wanted.name for wanted in specs)
+    assert [container.wait(0).exit_code for container in containers] == [137] * 3
+    assert runtime.kill_all(0) == []
+
+
+class TestControlGroups:
+    def test_version_2_writes_one_folder(self, tmp_path):
+        parent = tmp_path / "punctual"
+        folder = parent / "run"
+        folder.mkdir(parents=True)
+        for file in ("memory.max", "memory.swap.max", "pids.max", "cpu.max"):
+            (folder / file).touch()
+        group = Groups((parent,), 2).create("run", Limits(64 * 1024**2, 0.5, 100))
+        assert group.folders == (folder,)
+        assert {file.name: file.read_text() for file in folder.iterdir()} == {
+            "memory.max": "67108864",
+            "memory.swap.max": "0",
+            "pids.max": "100",
+            "cpu.max": "50000 100000",
+        }
+
+    def test_version_1_writes_a_folder_for_each_controller(self, tmp_path):
+        files = {
+            "memory": ("memory.limit_in_bytes", "memory.memsw.limit_in_bytes"),
+            "pids": ("pids.max",),
+            "cpu": ("cpu.cfs_period_us", "cpu.cfs_quota_us"),
+        }
+        for controller, names in files.items():
+            (tmp_path / controller / "run").mkdir(parents=True)
+            for name in names:
+                (tmp_path / controller / "run" / name).touch()
+        Groups(tuple(tmp_path / name for name in files), 1).create("run", Limits(64 * 1024**2, 0.5, 100))
+        assert {file.name: file.read_text() for file in tmp_path.rglob("*.*")} == {
+            "memory.limit_in_bytes": "67108864",
+            "memory.memsw.limit_in_bytes": "67108864",
+            "pids.max": "100",
+            "cpu.cfs_period_us": "100000",
+            "cpu.cfs_quota_us": "50000",
+        }
+
+    @pytest.mark.parametrize("file", ["memory.events", "memory.oom_control"])
+    def test_a_kill_for_want_of_memory_is_read(self, tmp_path, file):
+        folder = tmp_path / "run"
+        folder.mkdir()
+        group = Groups((tmp_path,), 2).group("run")
+        assert not group.ran_out_of_memory()
+        (folder / file).write_text("low 0\noom 1\noom_kill 0\n")
+        assert not group.ran_out_of_memory()
+        (folder / file).write_text("low 0\noom 1\noom_kill 2\n")
+        assert group.ran_out_of_memory()
+
+    def test_a_group_that_is_gone_has_no_processes_and_is_removed_again(self, tmp_path):
+        group = Groups((tmp_path,), 2).group("run")
+        group.remove()
+        assert group.processes() == set()
+
+    def test_where_none_can_be_made_there_are_none(self, tmp_path):
+        assert find_groups(tmp_path) is None
