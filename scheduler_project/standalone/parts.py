@@ -54,6 +54,7 @@ class Parts:
         """Of every process but the worker."""
         env = {**os.environ, **self._given, **self.addresses(runtime)}
         env |= {"PUNCTUAL_HOME": self._options.home, "PUNCTUAL_PORT": str(self._options.port)}
+        env.setdefault("DJANGO_SETTINGS_MODULE", "scheduler_project.settings")
         if "ALLOWED_HOSTS" in self._given:
             env["ALLOWED_HOSTS"] = self._given["ALLOWED_HOSTS"] + ",127.0.0.1,localhost"
         return env

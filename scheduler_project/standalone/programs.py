@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import importlib
-import os
 import signal
 import socket
 import sys
@@ -106,5 +105,4 @@ def set_up_django() -> None:
     """Settings and models, for bodies that are no command."""
     import django
 
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "scheduler_project.settings")
     django.setup()

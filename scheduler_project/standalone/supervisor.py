@@ -119,6 +119,11 @@ class Supervisor:
             self._turn(TURN_S)
         return child.code
 
+    @property
+    def names(self) -> list[str]:
+        """Of all that it has started and not stopped, in that order."""
+        return list(self._children)
+
     def knows(self, name: str) -> bool:
         """Whether ``name`` runs or is to be started again."""
         child = self._children.get(name)

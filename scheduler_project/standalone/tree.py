@@ -166,6 +166,8 @@ class Tree:
     # --- Stop --------------------------------------------------------------------------------
 
     def _stop(self) -> None:
+        lasting = {name for names in (*STOPS, *SERVERS) for name in names}
+        self._stop_step(tuple(name for name in self._supervisor.names if name not in lasting))
         for names in STOPS:
             if names == ("recorder", "auditor"):
                 self._end_runs()
