@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import requests
@@ -14,6 +15,10 @@ from containers.docker.manifest import container_settings, host_settings
 from containers.outcome import Reason
 from containers.runtime import LaunchFailed, RuntimeUnavailable
 from containers.spec import LABEL_MANAGED, ContainerSpec
+from scheduler_project.kernel.clock import monotonic
+
+
+APPEARS_WITHIN_S = 5.0
 
 
 class DockerRuntime:
@@ -77,12 +82,10 @@ class DockerRuntime:
         return True
 
     def _start(self, name: str) -> DockerContainer:
-        details = self._inspect(name)
-        if details is not None and details["State"]["Status"] == "created":
+        details = self._inspect_made(name)
+        if details["State"]["Status"] == "created":
             self._start_created(name)
-            details = self._inspect(name)
-        if details is None:
-            raise RuntimeUnavailable(f"{name} was removed while it was being started")
+            details = self._inspect_made(name)
         return DockerContainer(self._engine, self._deaths, details)
 
     def _start_created(self, name: str) -> None:
@@ -95,6 +98,15 @@ class DockerRuntime:
             raise LaunchFailed(Reason.START_FAILED, explain(error)) from error
         except requests.RequestException as error:
             raise RuntimeUnavailable(f"the Docker engine did not start {name}: {error}") from error
+
+    def _inspect_made(self, name: str) -> dict[str, Any]:
+        """A container that must be there; one that another caller makes is named before it shows."""
+        deadline = monotonic() + APPEARS_WITHIN_S
+        while (details := self._inspect(name)) is None:
+            if monotonic() >= deadline:
+                raise RuntimeUnavailable(f"{name} was removed while it was being started")
+            threading.Event().wait(0.02)
+        return details
 
     def _inspect(self, name: str) -> dict[str, Any] | None:
         try:
