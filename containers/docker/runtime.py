@@ -17,7 +17,6 @@ from containers.runtime import LaunchFailed, RuntimeUnavailable
 from containers.spec import LABEL_MANAGED, ContainerSpec
 from scheduler_project.kernel.clock import monotonic
 
-
 APPEARS_WITHIN_S = 5.0
 
 
