@@ -73,9 +73,9 @@ def claim_key(store: Store, execution_id: UUID) -> str:
     return store.key(shard_in(execution_id), "claim", execution_id.hex)
 
 
-def held_or_done(store: Store, runs: Sequence[UUID]) -> list[bool]:
-    """Whether anybody holds or has just finished each run (False: its worker is gone)."""
+def claimed_attempts(store: Store, runs: Sequence[UUID]) -> list[int | None]:
+    """The attempt of each run that somebody holds or has just finished; None: nobody (its worker is gone)."""
     if not runs:
         return []
-    answers = store.batch(lambda pipe: [pipe.exists(claim_key(store, run)) for run in runs])
-    return [bool(answer) for answer in answers]
+    answers = store.batch(lambda pipe: [pipe.get(claim_key(store, run)) for run in runs])
+    return [None if answer is None else int(answer.split()[0]) for answer in answers]

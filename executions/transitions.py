@@ -29,7 +29,7 @@ from executions.states import TERMINAL, EventType, State, Trigger
 
 @dataclass(slots=True)
 class Recorded:
-    """What a batch did: rows changed, events without a row, what may be due soon, cancelled runs that began."""
+    """What a batch did: rows changed, events of no row, runs due soon, cancelled runs that began."""
 
     changed: list[Run] = field(default_factory=list)
     unknown: list[Event] = field(default_factory=list)

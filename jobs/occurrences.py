@@ -20,10 +20,13 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
+from django.db import connection
+
 from executions.ids import execution_id
 from executions.planning import EndedRun, NewExecution
 from executions.states import State, Trigger
 from jobs.models import Job
+from jobs.queries import JOBS
 from jobs.schedules import Schedule, count_fires, parse_schedule
 from scheduler_project.kernel.errors import InvalidValue
 
@@ -31,6 +34,7 @@ logger = logging.getLogger(__name__)
 
 SKIPPED_OVERLAP = "skipped_overlap"
 SKIPPED_MISFIRE = "skipped_misfire"
+RECURRING = ("cron", "every")  # the keys that mark a recurring schedule in its JSON
 
 
 def plan(ended: Sequence[EndedRun], now: datetime) -> list[NewExecution]:
@@ -108,3 +112,23 @@ def schedule_of(job: Job) -> Schedule:
 @lru_cache(maxsize=20_000)
 def _parsed(text: str) -> Schedule:
     return parse_schedule(json.loads(text))
+
+
+def missing_occurrences(shards: Sequence[int], now: datetime) -> list[NewExecution]:
+    """The next occurrences of recurring jobs in ``shards`` that have none, planned from their last one."""
+    with connection.cursor() as cursor:
+        cursor.execute(JOBS["without_occurrence"], [list(shards), list(RECURRING)])
+        last_planned = dict(cursor.fetchall())
+    broken = [
+        EndedRun(
+            id=job_id,
+            job_id=job_id,
+            trigger=Trigger.SCHEDULE,
+            scheduled_for=planned,
+            state=State.CANCELLED,
+            started_at=max(now, planned),
+            finished_at=max(now, planned),
+        )
+        for job_id, planned in last_planned.items()
+    ]
+    return plan(broken, now)

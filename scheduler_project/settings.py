@@ -178,7 +178,10 @@ CELERY_RESULT_EXTENDED = True
 CELERY_TASK_QUEUES = [work_queue(RUNS)]  # what a worker without -Q consumes
 CELERY_TASK_DEFAULT_QUEUE = RUNS
 CELERY_TASK_CREATE_MISSING_QUEUE_TYPE = "quorum"
-CELERY_TASK_ROUTES = {"maintenance.*": {"queue": MAINTENANCE}}
+CELERY_TASK_ROUTES = {
+    "maintenance.*": {"queue": MAINTENANCE},
+    "celery.backend_cleanup": {"queue": MAINTENANCE},
+}
 CELERY_TASK_ACKS_LATE = True
 CELERY_WORKER_CONSUMER = "executions.worker.consumer:RunConsumer"
 CELERY_WORKER_POOL = "threads"

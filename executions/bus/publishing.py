@@ -76,8 +76,8 @@ class RunPublisher:
         self._producer: Producer | None = None
         self._confirms: _Confirms | None = None
 
-    def publish(self, messages: Sequence[RunMessage]) -> list[RunMessage]:
-        """Those of ``messages`` that the broker has safe; the others were refused or returned.
+    def publish(self, messages: Sequence[RunMessage]) -> set[int]:
+        """Publish all; the positions of those that the broker refused or returned (usually none).
 
         BusUnavailable where that cannot be known: none of them may then be taken as sent.
         """
@@ -93,7 +93,7 @@ class RunPublisher:
             raise
         if lost:
             self.close()  # a queue that has gone is declared anew by the next connection
-        return [message for number, message in enumerate(messages) if number not in lost]
+        return lost
 
     def _send(self, producer: Producer, message: RunMessage) -> None:
         producer.publish(

@@ -1,0 +1,7 @@
+"""The named queries of jobs/sql/."""
+
+from __future__ import annotations
+
+from scheduler_project.kernel.resources import read_queries
+
+JOBS = read_queries("jobs.sql", "jobs.sql")
