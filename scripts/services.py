@@ -136,7 +136,8 @@ def named_by_environment(missing: Mapping[Service, str], env: Mapping[str, str])
 
 def how_to_get(missing: Mapping[Service, str]) -> list[str]:
     lines = [
-        f"{service.name} is missing ({service.place()}): {trouble}" for service, trouble in missing.items()
+        f"{service.name} is missing or out of reach ({service.place()}): {trouble}"
+        for service, trouble in missing.items()
     ]
     packages = " ".join(package for service in missing for package in service.packages)
     variables = ", ".join(service.variable for service in missing if service.variable)

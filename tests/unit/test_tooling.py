@@ -13,16 +13,16 @@ import pytest
 from scripts import debian, services
 
 ROOT = Path(__file__).parents[2]
+OF_THIS_SESSION = {
+    *("DATABASE_URL", "REDIS_URL", "BROKER_URL", "DOCKER_HOST"),
+    *("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "PYTHON", "VENV"),
+}
 VERSION = "{}.{}".format(*sys.version_info)
 
 
 def run(*command: object, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run it in the repository, without this session's own addresses, and take all that it says."""
-    kept = {
-        k: v
-        for k, v in os.environ.items()
-        if k not in ("DATABASE_URL", "REDIS_URL", "BROKER_URL", "MAKEFLAGS")
-    }
+    """Run it as from a fresh shell: without this session's addresses and without the make around it."""
+    kept = {name: value for name, value in os.environ.items() if name not in OF_THIS_SESSION}
     return subprocess.run(
         [str(word) for word in command],
         cwd=ROOT,
