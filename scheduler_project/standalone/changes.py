@@ -140,7 +140,7 @@ def instant_text(instant: datetime) -> str:
 
 
 def _detail(event: ExecutionEvent) -> str:
-    parts = [f"attempt {event.attempt}"]
+    parts = [] if event.type == "JOB_RETRYING" else [f"attempt {event.attempt}"]  # its message says which
     if event.exit_code is not None:
         parts.append(f"exit code {event.exit_code}")
     parts += [text for text in (event.reason, event.message) if text]
