@@ -141,7 +141,8 @@ def instant_text(instant: datetime) -> str:
 
 def _detail(event: ExecutionEvent) -> str:
     parts = [] if event.type == "JOB_RETRYING" else [f"attempt {event.attempt}"]  # its message says which
-    if event.exit_code is not None:
-        parts.append(f"exit code {event.exit_code}")
+    code = "" if event.exit_code is None else f"exit code {event.exit_code}"
+    if code not in event.message:
+        parts.append(code)
     parts += [text for text in (event.reason, event.message) if text]
     return ", ".join(parts)

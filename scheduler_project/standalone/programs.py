@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import logging
 import signal
 import socket
 import sys
@@ -21,6 +22,8 @@ WARM = (
     "celery.loaders.app",
     "celery.worker.consumer",
     "celery.worker.strategy",
+    "containers.registry",
+    "containers.supervise",
     "django.contrib.admin.sites",
     "django.contrib.messages.storage.fallback",
     "django.core.cache.backends.locmem",
@@ -91,6 +94,7 @@ def web(bound: socket.socket) -> Callable[[], int]:
         from scheduler_project.wsgi import application
 
         signal.signal(signal.SIGTERM, _leave)
+        logging.getLogger("waitress.queue").setLevel(logging.ERROR)  # a request that waits is no fault
         waitress.serve(application, sockets=[bound], threads=4, ident=None)
         return 0
 

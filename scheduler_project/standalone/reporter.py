@@ -26,7 +26,11 @@ def report(options: Options, begun: datetime) -> int:
     stop = threading.Event()
     stop_on_signals(stop)
     reporter = Reporter(options, begun)
-    reporter.introduce()
+    try:
+        reporter.introduce()
+    except demo.DemoFailed as failure:
+        _say(failure.message)
+        return 1
     return reporter.watch(stop)
 
 
