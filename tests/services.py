@@ -56,8 +56,9 @@ _RELEASE = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL
 
 
 def postgres_url(env: Mapping[str, str] = os.environ) -> str:
-    """The server's address; the database that it names is only used to log in."""
-    return env.get("DATABASE_URL") or _usual_postgres()
+    """The server's address, at its database ``postgres``: the one in DATABASE_URL may not exist yet."""
+    given = env.get("DATABASE_URL")
+    return with_path(given, "postgres") if given else _usual_postgres()
 
 
 def redis_url(env: Mapping[str, str] = os.environ) -> str:

@@ -19,7 +19,7 @@ def test_the_environment_says_where_the_services_are() -> None:
         "DOCKER_HOST": "tcp://engine.example:2375",
     }
 
-    assert services.postgres_url(env) == "postgresql://db.example/x"
+    assert services.postgres_url(env) == "postgresql://db.example/postgres"
     assert services.redis_url(env) == "redis://cache.example/3"
     assert services.broker_url(env) == "pyamqp://mq.example//"
     assert services.docker_host(env) == "tcp://engine.example:2375"
