@@ -44,26 +44,24 @@ class Changes:
         return sorted(found, key=lambda change: change.at)
 
     def _new_rows(self) -> list[Change]:
-        """Runs that have come to be; all but skipped ones begin as Waiting."""
+        """Runs that have come to be Waiting; of what was skipped there is an event."""
         from executions.models import Execution
 
-        rows = Execution.objects.filter(id__gte=self._lowest(), created_at__gt=self._rows_from - OVERLAP)
+        rows = Execution.objects.filter(id__gte=self._lowest(), created_at__gt=self._from(self._rows_from))
         found = []
         for row in rows.order_by("created_at").select_related("spec")[:LIMIT]:
             self._rows_from = max(self._rows_from, row.created_at)
-            if self._note((row.id, None), row.created_at):
-                self._jobs[row.id] = job_name(row.spec.body)
-                skipped = row.finished_at is not None and row.started_at is None and row.missed > 0
-                detail = f"due {instant_text(row.scheduled_for)}" + (f", {row.reason}" if skipped else "")
-                state = row.state if skipped else "Waiting"
-                found.append(Change(row.created_at, self._jobs[row.id], row.id, state, detail))
+            if self._note((row.id, None), row.created_at) and row.missed == 0:
+                job = job_name(row.spec.body)
+                due = f"due {instant_text(row.scheduled_for)}"
+                found.append(Change(row.created_at, job, row.id, "Waiting", due))
         return found
 
     def _new_events(self) -> list[Change]:
         from executions.models import ExecutionEvent
 
         events = ExecutionEvent.objects.filter(
-            execution_id__gte=self._lowest(), recorded_at__gt=self._events_from - OVERLAP
+            execution_id__gte=self._lowest(), recorded_at__gt=self._from(self._events_from)
         )
         fresh = []
         for event in events.order_by("recorded_at")[:LIMIT]:
@@ -96,6 +94,9 @@ class Changes:
 
     def _note(self, key: tuple[UUID, UUID | None], at: datetime) -> bool:
         return self._seen.setdefault(key, at) is at
+
+    def _from(self, latest: datetime) -> datetime:
+        return max(self._since, latest - OVERLAP)
 
     def _lowest(self) -> UUID:
         from executions.ids import lowest_id

@@ -29,10 +29,18 @@ def web_answers(port: int) -> bool:
 
 
 def end_runs(home: Path, grace_s: float) -> list[str]:
-    """End all runs of the process runtime; the names of those that ran."""
+    """End all runs of the process runtime and forget them; the names of those that ran.
+
+    Forgotten, they are lost to the next start, which begins their next attempt: that the
+    system was stopped is not the job's failure.
+    """
     from containers.process.runtime import ProcessOptions, ProcessRuntime
 
-    return ProcessRuntime(ProcessOptions(home=home)).kill_all(grace_s)
+    runtime = ProcessRuntime(ProcessOptions(home=home))
+    ended = runtime.kill_all(grace_s)
+    for name in ended:
+        runtime.forget(name)
+    return ended
 
 
 def docker_answers() -> int:
