@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import uuid
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from containers.process.folder import RunFolder, claim
 from containers.runtime import LaunchFailed, RuntimeUnavailable
 from containers.spec import ContainerSpec, container_name
 from containers.supervise import run_to_end
+from tests.contract.bench import eventually
 
 
 @pytest.fixture
@@ -141,11 +143,18 @@ class TestClaim:
         assert container._processes() == set()
 
 
+def _says(output: Path, text: str) -> bool:
+    return output.read_text() == text
+
+
 def test_kill_all_ends_all_and_leaves_how_they_ended(runtime):
-    specs = [spec("sh", "-c", "trap '' TERM; while :; do sleep 0.05; done") for _ in range(3)]
+    specs = [spec("sh", "-c", "trap '' TERM; echo deaf; while :; do sleep 0.05; done") for _ in range(3)]
     ended = runtime.launch(spec("true"))
     ended.wait(10)
     containers = [runtime.launch(wanted) for wanted in specs]
+    for wanted in specs:
+        output = RunFolder(runtime._runs / wanted.name).output
+        eventually(partial(_says, output, "deaf\n"), "it ignores SIGTERM")
     assert sorted(runtime.kill_all(0.2)) == sorted(wanted.name for wanted in specs)
     assert [container.wait(0).exit_code for container in containers] == [137] * 3
     assert runtime.kill_all(0) == []
