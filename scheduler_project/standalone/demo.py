@@ -75,16 +75,23 @@ def post_jobs(options: Options, account: Account, begun: datetime) -> list[str]:
     api = Api(options.port, account.token)
     done = []
     for body in job_bodies(options):
-        status, answer = api.post("/api/v1/jobs", body)
-        if status not in {201, 409}:
-            raise DemoFailed(f"the demo job {body['name']} was refused with status {status}: {answer}")
-        job = Job.objects.get(name=body["name"], owner__name=body["owner"])
-        line = f"job {body['name']}: {'made' if status == 201 else 'there already'}"
-        if not _comes_by_itself(body, job.pk, begun):
-            status, answer = api.post(f"/api/v1/jobs/{job.pk}/run", {})
-            line += ", one run now" if status in {200, 201, 202} else f", not run now ({status}: {answer})"
+        same = Job.objects.filter(name=body["name"], owner__name=body["owner"])
+        line = f"job {body['name']}: {'there already' if same.exists() else 'made'}"
+        if not same.exists():
+            _accepted(api.post("/api/v1/jobs", body), body["name"])
+        identity = same.get().pk
+        if not _comes_by_itself(body, identity, begun):
+            _accepted(api.post(f"/api/v1/jobs/{identity}/run", {}), body["name"])
+            line += ", one run now"
         done.append(line)
     return done
+
+
+def _accepted(answer: tuple[int, str], job: str) -> None:
+    status, text = answer
+    if not 200 <= status < 300:
+        short = " ".join(text.split())[:300]
+        raise DemoFailed(f"the demo job {job} was refused with status {status}: {short}")
 
 
 def _comes_by_itself(body: dict[str, Any], job_id: Any, begun: datetime) -> bool:

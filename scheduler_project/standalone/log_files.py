@@ -11,7 +11,7 @@ from pathlib import Path
 KEPT_AT_START_BYTES = 1 << 20
 LIMIT_BYTES = 16 << 20
 _LOUD = re.compile(
-    r"^(?:\S+Z (?:WARNING|ERROR|CRITICAL) "  # scheduler_project.logs
+    r"^(?:\S+Z (?:WARNING(?! django\.request)|ERROR|CRITICAL) "  # scheduler_project.logs; no 404 is ours
     r"|\[[^\]]*: ?(?:WARNING|ERROR|CRITICAL)/)"  # Celery's own
 )
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from scheduler_project.standalone.demo import Api
 from scheduler_project.standalone.leftovers import birth
 from tests.e2e.system import System, environment, free_port, manage, survivors
 
@@ -192,6 +193,12 @@ def test_it_ends_when_nobody_reads_its_output_any_more(home):
     assert process.wait(40) in {0, 1}
 
 
+def running(command: str) -> list[str]:
+    """The processes whose command line is ``command``, wherever they hang."""
+    lines = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
+    return [line.decode() for line in lines if line == command.replace(" ", "\0").encode() + b"\0"]
+
+
 def eventually(ask, timeout_s=15.0):
     until = time.perf_counter() + timeout_s
     while True:
@@ -244,4 +251,19 @@ def test_the_demos_account_works_and_its_runs_cannot_read_punctuals_database(sta
             psycopg.connect(f"{address} dbname={database}")
     worker = Path(f"/proc/{system.child('worker -l WARNING')}/environ").read_text()
     assert passwords["punctual"] not in worker
+
+    sleeper = {
+        "name": "sleeper",
+        "type": "Script",
+        "command": "sleep 4211",
+        "schedule": "now",
+        "owner": "data-engineering",
+    }
+    assert Api(system.port, demo["token"]).post("/api/v1/jobs", sleeper)[0] == 201
+    system.wait_for(r"^\S+Z  sleeper +Active")
+    assert eventually(lambda: running("sleep 4211"))
     assert system.stop() == 0
+    assert running("sleep 4211") == []
+    again = start("--demo")
+    again.wait_for(r"^\S+Z  sleeper +Waiting +lost, attempt 2", 90)
+    assert again.stop() == 0

@@ -26,6 +26,7 @@ def test_only_new_warnings_and_errors_are_loud(log):
         "2026-11-30T02:00:00.123Z INFO beat.loader loaded count=3\n"
         "2026-11-30T02:00:00.124Z WARNING beat.loader service_retry delay_s=0.1\n"
         "[2026-11-30 02:00:01,000: ERROR/MainProcess] consumer: Cannot connect\n"
+        "2026-11-30T02:00:00.125Z WARNING django.request Not Found: /favicon.ico\n"
         "Traceback (most recent call last):\n"
         "an ERROR in the middle of a text\n",
     )
