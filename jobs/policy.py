@@ -1,29 +1,7 @@
-"""Who may do what: superusers everything, others what belongs to the teams (groups) they are in."""
+"""Who may do what with jobs; the rules are in executions/policy.py, since runs obey them too."""
 
 from __future__ import annotations
 
-from django.contrib.auth.models import AnonymousUser, Group
-from django.contrib.auth.models import User as DjangoUser
+from executions.policy import Forbidden, User, require_member, sees_all, team_ids, teams_seen_by
 
-from scheduler_project.kernel.errors import PermanentError
-
-User = DjangoUser | AnonymousUser
-
-
-class Forbidden(PermanentError):
-    """You may not do this."""
-
-
-def sees_all(user: User) -> bool:
-    return bool(user.is_active and user.is_superuser)
-
-
-def team_ids(user: User) -> set[int]:
-    """The ids of the teams that ``user`` is in."""
-    return set(user.groups.values_list("id", flat=True))
-
-
-def require_member(user: User, team: Group) -> None:
-    """Forbidden, unless ``user`` may manage what ``team`` owns."""
-    if not sees_all(user) and not user.groups.filter(id=team.id).exists():
-        raise Forbidden(f"You are not a member of the team {team.name!r}, so you cannot manage its jobs.")
+__all__ = ["Forbidden", "User", "require_member", "sees_all", "team_ids", "teams_seen_by"]

@@ -1,0 +1,1 @@
+"""REST of executions, and what all of REST shares (base, parameters, parsing)."""

@@ -1,0 +1,61 @@
+"""What every view of REST has: strict bodies, JSON answers whatever the Accept header says, pages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+from uuid import UUID
+
+from rest_framework.negotiation import BaseContentNegotiation
+from rest_framework.renderers import BaseRenderer
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from executions.api.parameters import cursor_text
+from executions.api.parsing import StrictJSONParser
+from executions.policy import User
+from scheduler_project.kernel.errors import InvalidFields
+
+
+class OneFormat(BaseContentNegotiation):
+    """Each address has one format. Logs are asked for with ``Accept: text/plain``, errors are problems."""
+
+    def select_parser(self, request: Request, parsers: Any) -> Any:
+        kind = request.content_type.partition(";")[0].strip().lower()
+        return next((parser for parser in parsers if parser.media_type == kind), None)
+
+    def select_renderer(
+        self, request: Request, renderers: Any, format_suffix: str | None = None
+    ) -> tuple[BaseRenderer, str]:
+        return renderers[0], renderers[0].media_type
+
+
+class RestView(APIView):
+    parser_classes = [StrictJSONParser]
+    content_negotiation_class = OneFormat
+
+    @property
+    def user(self) -> User:
+        return self.request.user
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """The JSON object that was sent; empty where nothing was."""
+        return dict(cast("dict[str, Any]", self.request.data))
+
+
+def require_empty(body: dict[str, Any]) -> None:
+    """For calls that take nothing yet: a field that would be ignored is refused."""
+    if body:
+        raise InvalidFields({str(name): ["This call takes no fields."] for name in body})
+
+
+def page(request: Request, results: Sequence[dict[str, Any]], following: UUID | None) -> Response:
+    """A page of a list. ``following``: the place that the next page begins behind; None on the last."""
+    address = None
+    if following is not None:
+        query = request.query_params.copy()
+        query["cursor"] = cursor_text(following)
+        address = request.build_absolute_uri(f"{request.path}?{query.urlencode()}")
+    return Response({"results": results, "next": address})

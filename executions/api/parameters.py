@@ -1,0 +1,125 @@
+"""Query parameters, read and checked as a whole; what is unknown or wrong is named in a 400."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from django.http import QueryDict
+
+from executions.ids import LATEST
+from executions.states import State
+from scheduler_project.kernel.clock import EPOCH
+from scheduler_project.kernel.errors import InvalidFields, InvalidValue, NotFound
+
+Reader = Callable[[str, str], Any]
+DEFAULT_LIMIT = 50
+MAX_LIMIT = 500
+
+
+def read_query(given: QueryDict, readers: Mapping[str, Reader]) -> dict[str, Any]:
+    """The parameters that are there, read by ``readers``. InvalidFields for all that are wrong."""
+    values: dict[str, Any] = {}
+    errors: dict[str, list[str]] = {}
+    for name in given:
+        try:
+            values[name] = _read(given, name, readers)
+        except InvalidValue as error:
+            errors[name] = [error.message]
+    if errors:
+        raise InvalidFields(errors)
+    return values
+
+
+def _read(given: QueryDict, name: str, readers: Mapping[str, Reader]) -> Any:
+    if name not in readers:
+        allowed = ", ".join(readers) or "none"
+        raise InvalidValue(f"{name!r} is not a parameter here. Allowed: {allowed}.", field=name)
+    texts = given.getlist(name)
+    if len(texts) != 1:
+        raise InvalidValue("This parameter is there more than once.", field=name)
+    return readers[name](texts[0], name)
+
+
+def text(value: str, name: str) -> str:
+    if not value or "\0" in value:
+        raise InvalidValue("A text without NUL characters is needed.", field=name)
+    return value
+
+
+def uuid(value: str, name: str) -> UUID:
+    found = _uuid(value)
+    if found is None:
+        raise InvalidValue(f"{value!r} is not a UUID.", field=name)
+    return found
+
+
+def states(value: str, name: str) -> list[State]:
+    """One status, or several with commas between them."""
+    try:
+        return [State(item.strip()) for item in value.split(",")]
+    except ValueError:
+        raise InvalidValue(f"{value!r} is not one of {', '.join(State)}.", field=name) from None
+
+
+def instant(value: str, name: str) -> datetime:
+    try:
+        found = datetime.fromisoformat(value)
+    except ValueError:
+        found = None
+    if found is None or found.tzinfo is None:
+        raise InvalidValue(
+            f"{value!r} is not an instant with its offset, such as 2026-12-24T18:00:00Z"
+            " (in an address, + is written %2B).",
+            field=name,
+        )
+    if not EPOCH <= found <= LATEST:
+        raise InvalidValue(f"{value!r} is not between {EPOCH.year} and {LATEST.year}.", field=name)
+    return found.astimezone(UTC)
+
+
+def whole_number(least: int, most: int) -> Reader:
+    def read(value: str, name: str) -> int:
+        plain = value.isascii() and value.isdigit() and len(value) <= len(str(most))
+        if not plain or not least <= int(value) <= most:
+            raise InvalidValue(f"{value!r} is not a whole number from {least} to {most}.", field=name)
+        return int(value)
+
+    return read
+
+
+limit = whole_number(1, MAX_LIMIT)
+
+
+def cursor(value: str, name: str) -> UUID:
+    """The place in a list that ``cursor_text`` wrote."""
+    try:
+        raw = base64.b64decode(value + "==", altchars=b"-_", validate=True)
+    except (ValueError, binascii.Error):
+        raw = b""
+    if len(raw) != 16:
+        raise InvalidValue(f"{value!r} is not a cursor: take the one in `next`.", field=name)
+    return UUID(bytes=raw)
+
+
+def cursor_text(place: UUID) -> str:
+    return base64.urlsafe_b64encode(place.bytes).decode().rstrip("=")
+
+
+def identity(value: str) -> UUID:
+    """The UUID in an address. NotFound for what is none: there is nothing of that name."""
+    found = _uuid(value)
+    if found is None:
+        raise NotFound(f"{value!r} is not a UUID.")
+    return found
+
+
+def _uuid(value: str) -> UUID | None:
+    try:
+        return UUID(value) if len(value) == 36 else None
+    except ValueError:
+        return None

@@ -1,0 +1,89 @@
+"""JSON bodies, read strictly: what passes here can be stored, shown and sent on."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NoReturn
+
+from rest_framework.exceptions import APIException, ParseError
+from rest_framework.parsers import BaseParser
+
+from scheduler_project.kernel.errors import InvalidFields
+
+MAX_BODY_BYTES = 2 << 20
+MAX_DEPTH = 64
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class BodyTooLarge(APIException):
+    status_code = 413
+    default_detail = f"The body is larger than {MAX_BODY_BYTES} bytes."
+    default_code = "too_large"
+
+
+class StrictJSONParser(BaseParser):
+    """One JSON object of at most MAX_BODY_BYTES in UTF-8, nested at most MAX_DEPTH deep.
+
+    Refused: NaN and Infinity, halves of surrogate pairs (neither UTF-8 nor PostgreSQL can hold
+    them), a name that comes twice in an object.
+    """
+
+    media_type = "application/json"
+
+    def parse(
+        self, stream: Any, media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        raw = stream.read(MAX_BODY_BYTES + 1)
+        if len(raw) > MAX_BODY_BYTES:
+            raise BodyTooLarge
+        return read_object(raw)
+
+
+def read_object(raw: bytes) -> dict[str, Any]:
+    """The object in ``raw``. ParseError for what is none, InvalidFields for texts that cannot be stored."""
+    try:
+        found = json.loads(raw.decode(), parse_constant=_refuse_constant, object_pairs_hook=_pairs)
+    except RecursionError:
+        raise ParseError(f"The body is nested more than {MAX_DEPTH} deep.") from None
+    except ValueError as error:  # UnicodeDecodeError and JSONDecodeError too
+        raise ParseError(f"The body is not JSON: {error}.") from None
+    if not isinstance(found, dict):
+        raise ParseError("The body is not a JSON object: { … }.")
+    errors = {}
+    for name, value in found.items():
+        if complaint := next((text for item in (name, value) for text in _complaints(item)), None):
+            errors[_SURROGATE.sub("\N{REPLACEMENT CHARACTER}", name)] = [complaint]
+    if errors:
+        raise InvalidFields(errors)
+    return found
+
+
+def _complaints(value: Any) -> Iterator[str]:
+    """What is wrong with any text or with the depth below ``value``; walks without recursion."""
+    waiting = [(value, 1)]
+    while waiting:
+        item, depth = waiting.pop()
+        if depth > MAX_DEPTH:
+            yield f"It is nested more than {MAX_DEPTH} deep."
+        elif isinstance(item, str):
+            if _SURROGATE.search(item):
+                yield "A half of a surrogate pair is not a character."
+        elif isinstance(item, dict):
+            waiting += [(part, depth + 1) for pair in item.items() for part in pair]
+        elif isinstance(item, list):
+            waiting += [(part, depth + 1) for part in item]
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        seen: set[str] = set()
+        twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        raise ValueError(f"{twice!a} is there twice in one object")
+    return found

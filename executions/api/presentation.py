@@ -1,0 +1,86 @@
+"""How executions and their events read in JSON: camelCase names, times ISO 8601 in UTC with Z."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from executions.models import Execution, ExecutionEvent
+from executions.states import TERMINAL, State
+from executions.timeline import Row, Span, in_order, seconds_in_state, spans
+
+
+def time_text(instant: datetime | None) -> str | None:
+    return None if instant is None else instant.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def execution_json(execution: Execution, owners: Mapping[int, str]) -> dict[str, Any]:
+    """``owners``: the names of the teams; the snapshot's stands in for a team that is gone."""
+    body = execution.spec.body
+    return {
+        "id": str(execution.id),
+        "jobId": str(execution.job_id),
+        "jobName": body["job_name"],
+        "owner": owners.get(execution.owner_id, body["owner"]),
+        "trigger": execution.trigger,
+        "status": execution.state,
+        "reason": execution.reason,
+        "message": execution.message,
+        "attempt": execution.attempt,
+        "missed": execution.missed,
+        "scheduledFor": time_text(execution.scheduled_for),
+        "queuedAt": time_text(execution.queued_at),
+        "startedAt": time_text(execution.started_at),
+        "finishedAt": time_text(execution.finished_at),
+        "cancelRequestedAt": time_text(execution.cancel_requested_at),
+        "exitCode": execution.exit_code,
+        "worker": execution.worker,
+        "parameters": body["parameters"],
+    }
+
+
+def history_json(execution: Execution, events: Sequence[ExecutionEvent], now: datetime) -> dict[str, Any]:
+    """The events in order, the states that they led through, and the seconds in each."""
+    states = spans(row_of(execution), events)
+    return {
+        "events": [_event_json(event) for event in in_order(events)],
+        "states": [_span_json(span, now) for span in states],
+        "secondsInState": seconds_in_state(states, now),
+    }
+
+
+def row_of(execution: Execution) -> Row:
+    return Row(
+        State(execution.state),
+        execution.attempt,
+        execution.created_at,
+        execution.started_at,
+        execution.finished_at,
+    )
+
+
+def _event_json(event: ExecutionEvent) -> dict[str, Any]:
+    return {
+        "id": str(event.id),
+        "type": event.type,
+        "attempt": event.attempt,
+        "at": time_text(event.at),
+        "recordedAt": time_text(event.recorded_at),
+        "worker": event.worker,
+        "reason": event.reason,
+        "message": event.message,
+        "exitCode": event.exit_code,
+    }
+
+
+def _span_json(span: Span, now: datetime) -> dict[str, Any]:
+    """An end has no length."""
+    ended = span.state in TERMINAL
+    return {
+        "status": str(span.state),
+        "attempt": span.attempt,
+        "from": time_text(span.since),
+        "to": time_text(span.until),
+        "seconds": None if ended else span.length(now).total_seconds(),
+    }

@@ -1,0 +1,32 @@
+"""How jobs read in JSON."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from executions.api.presentation import time_text
+from jobs.models import Job
+from scheduler_project.kernel.durations import format_duration
+
+
+def job_json(job: Job, next_run_at: datetime | None) -> dict[str, Any]:
+    return {
+        "id": str(job.id),
+        "name": job.name,
+        "description": job.description,
+        "owner": job.owner.name,
+        "task": job.task.name if job.task else None,
+        "type": job.type,
+        "command": job.command,
+        "image": job.image,
+        "env": job.env,
+        "parameters": job.parameters,
+        "schedule": job.schedule,
+        "retries": job.retries,
+        "retryDelay": format_duration(job.retry_delay),
+        "timeout": None if job.timeout is None else format_duration(job.timeout),
+        "createdAt": time_text(job.created_at),
+        "createdBy": job.created_by,
+        "nextRunAt": time_text(next_run_at),
+    }

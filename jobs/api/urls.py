@@ -1,0 +1,11 @@
+"""Addresses below /api/v1/jobs."""
+
+from django.urls import path
+
+from jobs.api import views
+
+urlpatterns = [
+    path("jobs", views.JobList.as_view(), name="job-list"),
+    path("jobs/<str:job_id>", views.JobDetail.as_view(), name="job-detail"),
+    path("jobs/<str:job_id>/run", views.JobRun.as_view(), name="job-run"),
+]
