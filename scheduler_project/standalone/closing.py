@@ -19,7 +19,7 @@ def web_answers(port: int) -> bool:
     """Whether anything comes back from the web server, whatever its status."""
     connection = http.client.HTTPConnection(ADDRESS, port, timeout=2)
     try:
-        connection.request("GET", "/admin/login/", headers={"Host": "localhost"})
+        connection.request("GET", "/healthz", headers={"Host": "localhost"})
         connection.getresponse().read()
     except (OSError, http.client.HTTPException):
         return False
