@@ -90,6 +90,9 @@ def _message(reason: Reason, ended: Exit, spec: ContainerSpec) -> str:
         return f"needed more memory than its limit{limit}; {code}"
     if reason is Reason.START_FAILED:
         return ended.start_error
+    if ended.exit_code == 128 + signal.SIGKILL and spec.memory_bytes is not None:
+        # An engine can fail to notice it; see containers/docker/container.py.
+        return f"{code}; perhaps it needed more memory than its limit of {_mebibytes(spec.memory_bytes)}"
     return code
 
 

