@@ -105,12 +105,11 @@ class System:
             todo += parents.get(pid, [])
         return found
 
-    def child(self, words: str) -> int:
-        """The process id of the one child whose command line contains ``words``."""
-        (found,) = [
-            pid for pid, line in self.processes().items() if words in line and pid != self.process.pid
-        ]
-        return found
+    def child(self, words: str) -> int | None:
+        """The process id of the one child whose command line contains ``words``; None: there is none yet."""
+        found = [pid for pid, line in self.processes().items() if words in line and pid != self.process.pid]
+        assert len(found) <= 1, found
+        return found[0] if found else None
 
     def memory_mb(self) -> float:
         """Proportional set size of the whole tree."""
