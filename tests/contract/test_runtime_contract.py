@@ -12,7 +12,7 @@ from datetime import timedelta
 import pytest
 
 from containers.logs import LogLimit, LogStore
-from containers.outcome import Reason
+from containers.outcome import Outcome, Reason
 from containers.supervise import Detached, Stop
 from tests.contract.bench import Bench, eventually
 
@@ -59,7 +59,7 @@ class TestEnding:
             assert bench.script(eater, memory_bytes=16 * 1024**2).to_end().reason is Reason.FAILED
             return
         # An engine misses about one in a hundred; test_docker_runtime.py says what is told then.
-        outcomes = []
+        outcomes: list[Outcome] = []
         while len(outcomes) < 3 and Reason.OUT_OF_MEMORY not in [outcome.reason for outcome in outcomes]:
             outcomes.append(bench.script(eater, memory_bytes=16 * 1024**2).to_end())
         assert outcomes[-1].reason is Reason.OUT_OF_MEMORY, outcomes
