@@ -22,6 +22,8 @@ from scheduler_project.kernel.errors import InvalidFields, InvalidValue
 
 MAX_RETRIES = 100
 MAX_NAME = 200
+MAX_OWNER = 150  # of a Django group
+MAX_IMAGE = 500
 MAX_COMMAND = 100_000
 MAX_JSON = 64_000
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
@@ -96,6 +98,14 @@ def _text(value: object, name: str, *, longest: int = MAX_NAME, blank: bool = Fa
 
 def _name(value: object, name: str) -> str:
     return _text(value, name).strip()
+
+
+def _owner(value: object, name: str) -> str:
+    return _text(value, name, longest=MAX_OWNER).strip()
+
+
+def _image(value: object, name: str) -> str:
+    return _text(value, name, longest=MAX_IMAGE, blank=True).strip()
 
 
 def _optional_text(value: object, name: str) -> str:
@@ -189,9 +199,9 @@ READERS: dict[str, tuple[str, Callable[[Any, str], Any]]] = {
     "type": ("type", _type),
     "command": ("command", _command),
     "schedule": ("schedule", _schedule),
-    "owner": ("owner", _name),
+    "owner": ("owner", _owner),
     "description": ("description", _optional_text),
-    "image": ("image", _optional_text),
+    "image": ("image", _image),
     "env": ("env", _environment),
     "parameters": ("parameters", _parameters),
     "retries": ("retries", _retries),

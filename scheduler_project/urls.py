@@ -19,7 +19,7 @@ urlpatterns = [
     path("admin/", admin.site.urls),
     path("api/v1/", include("jobs.api.urls")),
     path("api/v1/", include("executions.api.urls")),
-    re_path(r"^api(/|$)", unknown_address),
+    re_path(r"^api(?:/|$)", unknown_address),
 ]
 
 handler400 = "scheduler_project.problems.bad_request"

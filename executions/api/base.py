@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import Any, cast
 from uuid import UUID
 
+from rest_framework import authentication
+from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
@@ -31,7 +33,18 @@ class OneFormat(BaseContentNegotiation):
         return renderers[0], renderers[0].media_type
 
 
+class TokenAuthentication(authentication.TokenAuthentication):
+    """``Authorization: Token …``; a text that no database can hold is no token."""
+
+    def authenticate_credentials(self, key: str) -> Any:
+        if "\0" in key:
+            raise AuthenticationFailed("Invalid token.")
+        return super().authenticate_credentials(key)
+
+
 class RestView(APIView):
+    # The first one names the scheme of a 401.
+    authentication_classes = [TokenAuthentication, authentication.SessionAuthentication]
     parser_classes = [StrictJSONParser]
     content_negotiation_class = OneFormat
 

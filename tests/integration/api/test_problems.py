@@ -1,0 +1,255 @@
+"""What is wrong with a request is said as a problem document, whatever it is; never a stack trace."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any
+
+import pytest
+from django.db.utils import OperationalError
+from rest_framework.test import APIClient
+
+from executions.store import StoreUnavailable
+from jobs.models import Job
+from tests.integration.api.conftest import BODY, create, problem_of
+
+pytestmark = pytest.mark.django_db
+
+JSON = "application/json"
+
+
+def post(client: APIClient, body: str | bytes, content_type: str = JSON) -> Any:
+    return client.generic("POST", "/api/v1/jobs", body, content_type=content_type)  # type: ignore[arg-type]
+
+
+def with_field(name: str, value: str) -> str:
+    """A body whose field ``name`` is this JSON text."""
+    return json.dumps({**BODY, name: "@"}).replace('"@"', value)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"{",
+        b"[]",
+        b'"text"',
+        b"null",
+        b"1",
+        b"\xff\xfe",
+        b'{"a": 1, "a": 2}',
+        b"[" * 100_000,
+        b'{"a":' * 100_000,
+        b"[" * 500 + b"]" * 500,
+        b'{"a": NaN}',
+        b'{"a": -Infinity}',
+        b'{"a": ' + b"9" * 10_000 + b"}",
+    ],
+)
+def test_a_body_that_is_no_json_object_is_a_400(root: APIClient, body: bytes) -> None:
+    assert problem_of(post(root, body), 400)["detail"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("name", '"a\\u0000b"'),
+        ("name", '"\\ud800"'),
+        ("name", "{}"),
+        ("type", '["Python"]'),
+        ("type", "{}"),
+        ("command", '"\\udfff"'),
+        ("command", '"{{"'),
+        ("command", '"\'"'),
+        ("schedule", '{"cron": "\\ud800"}'),
+        ("schedule", '{"cron": "0 0 * * *", "timezone": "a\\u0000"}'),
+        ("schedule", '{"cron": "0 0 * * *", "timezone": "../../etc/passwd"}'),
+        ("schedule", '{"at": "9999-12-31T23:59:59Z"}'),
+        ("schedule", '{"at": "0001-01-01T00:00:00+14:00"}'),
+        ("schedule", '{"every": 1e400}'),
+        ("schedule", '{"after": "99999999999999999d"}'),
+        ("schedule", "[]"),
+        ("schedule", "1e308"),
+        ("parameters", '{"a": "\\u0000"}'),
+        ("parameters", '{"a\\ud800": 1}'),
+        ("parameters", '{"a": 1e400}'),
+        ("parameters", '{"a": ' + "[" * 100 + "]" * 100 + "}"),
+        ("parameters", '{"a": "' + "x" * 70_000 + '"}'),
+        ("env", '{"a=b": "c"}'),
+        ("retries", "1" + "0" * 300),
+        ("retries", "1e2"),
+        ("retryDelay", "-1"),
+        ("retryDelay", "1" + "0" * 3000),
+        ("timeout", "0"),
+        ("timeout", "true"),
+        ("owner", '"\\u0000"'),
+        ("owner", '"' + "x" * 100_000 + '"'),
+        ("\\ud800", "1"),
+    ],
+)
+def test_a_hostile_value_is_a_wrong_field(root: APIClient, name: str, value: str) -> None:
+    body = with_field(name, value).replace("\\\\ud800", "\\ud800")
+    errors = problem_of(post(root, body), 400)["errors"]
+    assert set(errors) == {name.replace("\\ud800", "\N{REPLACEMENT CHARACTER}")}
+    assert not Job.objects.exists()
+
+
+def test_unusual_but_sound_values_are_taken(root: APIClient) -> None:
+    odd = {"a": 10**400, "b": -0.0, "c": 1e-300, "d": "\U0001f600 ü", "e": [[[[[{}]]]]], "f": None}
+    made = create(root, name="\U0001f600", parameters=odd)
+    read = root.get(f"/api/v1/jobs/{made['jobId']}").json()
+    assert read["parameters"] == odd
+    assert read["name"] == "\U0001f600"
+
+
+def test_a_body_of_a_megabyte_is_read_and_one_of_many_is_refused(root: APIClient) -> None:
+    assert set(problem_of(post(root, with_field("name", '"' + "x" * (1 << 20) + '"')), 400)["errors"]) == {
+        "name"
+    }
+    many = json.dumps({f"field{number}": number for number in range(60_000)})
+    assert len(problem_of(post(root, many), 400)["errors"]) == 60_005
+    problem_of(post(root, b" " * (5 << 20)), 413)
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"])
+def test_another_content_type_is_a_415(root: APIClient, kind: str) -> None:
+    assert kind in problem_of(post(root, b"name=x", kind), 415)["detail"]
+
+
+@pytest.mark.parametrize("accept", ["text/html", "application/xml", "image/png", "nonsense"])
+def test_the_accept_header_does_not_matter(root: APIClient, accept: str) -> None:
+    assert root.get("/api/v1/jobs", headers={"Accept": accept})["Content-Type"] == JSON
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "jobs/1",
+        "jobs/not-a-uuid",
+        "jobs/%00",
+        "jobs/0193e4a0-0000-7000-8000-00000000000g",
+        "jobs/0193e4a0-0000-7000-8000-000000000000",
+        "executions/0193e4a0-0000-7000-8000-000000000000",
+        "executions/ffffffff-ffff-ffff-ffff-ffffffffffff",
+        "executions/00000000-0000-0000-0000-000000000000/events",
+        "executions/x/logs",
+    ],
+)
+def test_what_is_not_there_is_a_404(root: APIClient, path: str) -> None:
+    problem_of(root.get(f"/api/v1/{path}"), 404)
+
+
+@pytest.mark.parametrize("method", ["get", "post", "delete"])
+@pytest.mark.parametrize(
+    "path", ["/api", "/api/", "/api/v1/", "/api/v1/jobs/", "/api/v2/jobs", "/api/v1/x/%ff"]
+)
+def test_an_unknown_address_is_a_404_for_everybody(anonymous: APIClient, path: str, method: str) -> None:
+    strict = APIClient(enforce_csrf_checks=True)
+    problem_of(getattr(strict, method)(path), 404)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("put", "jobs", {"GET", "POST"}),
+        ("delete", "jobs/0193e4a0-0000-7000-8000-000000000000", {"GET"}),
+        ("get", "jobs/0193e4a0-0000-7000-8000-000000000000/run", {"POST"}),
+        ("get", "executions/0193e4a0-0000-7000-8000-000000000000/cancel", {"POST"}),
+        ("post", "executions", {"GET"}),
+    ],
+)
+def test_a_wrong_method_is_a_405_that_says_which_are_right(
+    root: APIClient, method: str, path: str, allowed: set[str]
+) -> None:
+    answer = getattr(root, method)(f"/api/v1/{path}")
+    problem_of(answer, 405)
+    assert set(answer["Allow"].split(", ")) - {"HEAD", "OPTIONS"} == allowed
+
+
+@pytest.mark.parametrize(
+    ("path", "query", "name"),
+    [
+        ("jobs", "colour=red", "colour"),
+        ("jobs", "limit=0", "limit"),
+        ("jobs", "limit=501", "limit"),
+        ("jobs", "limit=%D9%A3", "limit"),
+        ("jobs", "limit=1&limit=2", "limit"),
+        ("jobs", "name=%00", "name"),
+        ("jobs", "owner=", "owner"),
+        ("jobs", "cursor=x", "cursor"),
+        ("jobs", "cursor=%FF%FE", "cursor"),
+        ("executions", "job=1", "job"),
+        ("executions", "status=Done", "status"),
+        ("executions", "status=", "status"),
+        ("executions", "from=yesterday", "from"),
+        ("executions", "from=2026-01-01T00:00:00", "from"),
+        ("executions", "from=1969-12-31T23:59:59Z", "from"),
+        ("executions", "to=9999-12-31T23:59:59Z", "to"),
+        ("executions", "from=0001-01-01T00:00:00%2B14:00", "from"),
+        ("executions", "from=2026-01-02T00:00:00Z&to=2026-01-01T00:00:00Z", "to"),
+        ("executions/0193e4a0-0000-7000-8000-000000000000/logs", "attempt=0", "attempt"),
+        ("executions/0193e4a0-0000-7000-8000-000000000000/logs", "attempt=99999999999", "attempt"),
+        ("executions/0193e4a0-0000-7000-8000-000000000000", "verbose=1", "verbose"),
+    ],
+)
+def test_a_wrong_query_parameter_is_named(root: APIClient, path: str, query: str, name: str) -> None:
+    assert set(problem_of(root.get(f"/api/v1/{path}?{query}"), 400)["errors"]) == {name}
+
+
+def test_a_part_that_is_away_is_a_503_that_says_when_to_try_again(
+    root: APIClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for error in (
+        OperationalError("server closed the connection"),
+        StoreUnavailable("Redis does not answer"),
+    ):
+
+        def fail(*_: object, error: Exception = error, **__: object) -> None:
+            raise error
+
+        monkeypatch.setattr("jobs.services.insert", fail)
+        answer = post(root, json.dumps(BODY))
+        body = problem_of(answer, 503)
+        assert int(answer["Retry-After"]) > 0
+        assert str(error) not in json.dumps(body)
+
+
+def test_our_own_fault_is_a_500_with_a_reference_that_the_log_has(
+    root: APIClient, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError("an internal detail")
+
+    monkeypatch.setattr("jobs.services.insert", fail)
+    with caplog.at_level(logging.ERROR, "scheduler_project.problems"):
+        body = problem_of(post(root, json.dumps(BODY)), 500)
+    (line,) = [found for found in caplog.records if found.getMessage() == "request_failed"]
+    assert line.__dict__["reference"] == body["reference"]
+    assert line.exc_info is not None
+    assert "internal" not in json.dumps(body)
+    assert not Job.objects.exists()
+
+
+def test_an_error_outside_the_views_is_a_problem_too(
+    root: APIClient, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError("an internal detail")
+
+    root.raise_request_exception = False
+    monkeypatch.setattr("django.contrib.sessions.middleware.SessionMiddleware.process_request", fail)
+    body = problem_of(root.get("/api/v1/jobs"), 500)
+    assert body["reference"] in {found.__dict__.get("reference") for found in caplog.records}
+    page = root.get("/admin/")
+    assert page.status_code == 500
+    assert "problem" not in page["Content-Type"]
+
+
+def test_a_host_that_is_not_allowed_is_a_400(root: APIClient) -> None:
+    problem_of(root.get("/api/v1/jobs", headers={"Host": "evil.example"}), 400)
+
+
+def test_the_root_leads_to_the_admin_and_the_process_says_that_it_lives(anonymous: APIClient) -> None:
+    assert anonymous.get("/")["Location"] == "/admin/"
+    assert anonymous.get("/healthz").content == b"ok\n"
+    assert "problem" not in anonymous.get("/nowhere")["Content-Type"]
