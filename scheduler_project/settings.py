@@ -149,7 +149,6 @@ TIME_ZONE = "UTC"
 USE_TZ = True
 USE_I18N = False
 STATIC_URL = "static/"
-STATIC_ROOT = BASE_DIR / "staticfiles"
 WHITENOISE_USE_FINDERS = True
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
@@ -203,5 +202,9 @@ LOGGING = {
     "formatters": {"events": {"()": "scheduler_project.logs.EventFormatter"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "events"}},
     "root": {"handlers": ["stderr"], "level": PUNCTUAL_LOG_LEVEL},
-    "loggers": {"amqp": {"level": "WARNING"}, "docker": {"level": "WARNING"}},
+    "loggers": {
+        # What Celery says of each task, the worker says of each run.
+        name: {"level": "WARNING"}
+        for name in ("amqp", "docker", "celery.worker.strategy", "celery.app.trace")
+    },
 }
