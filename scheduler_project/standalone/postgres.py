@@ -58,6 +58,10 @@ class Postgres:
         self._sockets = socket_folder(home, "postgresql")
         self._bin = binaries()
         self._user: ServerUser | None = None
+        if not self.is_new and not (home / PASSWORDS).exists():
+            raise Refused(
+                f"{home / PASSWORDS} is gone, without which {self._data} cannot be used. Put it back."
+            )
         self._passwords = _passwords(home)
 
     # --- Making the data folder --------------------------------------------------------------
