@@ -4,10 +4,12 @@
 arguments; all instants are aware, in UTC.
 """
 
+from jobs.schedules.cautions import warnings
 from jobs.schedules.evaluation import CronRule, DayMatch, DstGap, DstOverlap
 from jobs.schedules.fires import count_fires, fires_between, jitter_offset, preview_fires
 from jobs.schedules.kinds import After, At, Cron, Every, Now, Schedule, Span
 from jobs.schedules.reading import parse_schedule
+from jobs.schedules.sentences import describe
 
 __all__ = [
     "After",
@@ -22,8 +24,10 @@ __all__ = [
     "Schedule",
     "Span",
     "count_fires",
+    "describe",
     "fires_between",
     "jitter_offset",
     "parse_schedule",
     "preview_fires",
+    "warnings",
 ]

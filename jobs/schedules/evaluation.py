@@ -26,6 +26,8 @@ from jobs.schedules.zones import Stretch, stretch_at
 
 EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 LATEST = datetime(3000, 1, 1, tzinfo=UTC)
+RULES_AS_OF = datetime(2027, 1, 1, tzinfo=UTC)
+"""Where no clock may be read, a zone's rules are looked up as they are from here on."""
 HORIZON = timedelta(days=100 * 366)
 """How far ahead a fire is looked for. The rarest dates there are, a 29 February on a given weekday, are
 at most 40 years apart; what finds nothing in this time never will."""

@@ -11,6 +11,7 @@ from typing import TypeVar
 from jobs.schedules.evaluation import (
     EARLIEST,
     LATEST,
+    RULES_AS_OF,
     CronRule,
     DayMatch,
     DstGap,
@@ -24,7 +25,6 @@ from jobs.schedules.zones import check_zone
 from scheduler_project.kernel.durations import parse_duration
 from scheduler_project.kernel.errors import InvalidValue
 
-RULES_AS_OF = datetime(2027, 1, 1, tzinfo=UTC)
 SHORTEST_INTERVAL = timedelta(seconds=1)
 ALLOWED = (
     'a cron expression such as "0 2 * * *", "now", {"cron": …, "timezone": …}, '

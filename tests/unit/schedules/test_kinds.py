@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import zoneinfo
 from datetime import UTC, datetime, timedelta
+from uuid import UUID
 
 import pytest
 
-from jobs.schedules import At, fires_between, parse_schedule
+from jobs.schedules import At, count_fires, fires_between, jitter_offset, parse_schedule
+from jobs.schedules.zones import load_zone, zone_names
+from scheduler_project.kernel.errors import InvalidValue
 
 CREATED = datetime(2026, 11, 30, 4, 5, 6, 789000, tzinfo=UTC)
 
@@ -140,3 +144,54 @@ def test_the_normal_form_is_read_back_to_an_equal_schedule(value: object):
     assert again == schedule
     assert hash(again) == hash(schedule)
     assert again.to_json() == schedule.to_json()
+
+
+def test_without_fires_left_there_is_no_next():
+    schedule = parse_schedule({"cron": "0 2 * * *", "end": "2027-01-01T02:00:00Z"})
+    assert schedule.next_fire(utc("2026-12-31 02:00")) == utc("2027-01-01 02:00")
+    assert schedule.next_fire(utc("2027-01-01 02:00")) is None
+    assert (
+        parse_schedule({"every": "1h", "end": "2026-11-30T05:00:00Z"}).anchored(CREATED).first_fire(CREATED)
+        is None
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "count"),
+    [
+        ("* * * * * *", 365 * 86_400),
+        ("* * * * *", 365 * 1440),
+        ({"cron": "0 2 * * *", "timezone": "Europe/Berlin"}, 365),
+        ({"cron": "30 2 * * *", "timezone": "Europe/Berlin", "dstGap": "skip"}, 364),
+        ({"cron": "30 2 * * *", "timezone": "Europe/Berlin", "dstOverlap": "both"}, 366),
+        ({"cron": "0 2 * * *", "start": "2027-12-30T02:00:00Z"}, 2),
+        ({"cron": "0 2 * * *", "end": "2027-01-02T02:00:00Z"}, 2),
+        ({"every": "1s", "anchor": "2020-01-01T00:00:00Z"}, 365 * 86_400),
+        ({"every": "1h", "anchor": "2027-12-31T22:00:00Z"}, 2),
+        ({"every": "1h", "start": "2027-12-31T22:00:00Z"}, 3),
+        ({"at": "2027-06-01T00:00:00Z"}, 1),
+        ({"at": "2026-06-01T00:00:00Z"}, 0),
+    ],
+)
+def test_a_year_of_fires_is_counted(value: object, count: int):
+    year = utc("2027-01-01 00:00"), utc("2028-01-01 00:00")
+    assert count_fires(parse_schedule(value), *year) == count
+    assert count_fires(parse_schedule(value), *reversed(year)) == 0
+
+
+def test_zones_come_from_the_pinned_package_and_not_from_the_host(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(zoneinfo, "TZPATH", ())
+    load_zone.cache_clear()
+    assert load_zone("Asia/Kathmandu").utcoffset(CREATED) == timedelta(hours=5, minutes=45)
+    assert load_zone("America/Argentina/Buenos_Aires").utcoffset(CREATED) == timedelta(hours=-3)
+    assert all(load_zone(name).utcoffset(CREATED) is not None for name in zone_names())
+
+
+def test_jitter_spreads_jobs_evenly():
+    width = timedelta(seconds=10)
+    offsets = sorted(jitter_offset(UUID(int=number), width) for number in range(1000))
+    for share in range(1, 10):
+        assert abs(offsets[share * 100] - share * timedelta(seconds=1)) < timedelta(milliseconds=600)
+    assert jitter_offset(UUID(int=1), timedelta(0)) == timedelta(0)
+    with pytest.raises(InvalidValue, match="negative"):
+        jitter_offset(UUID(int=1), timedelta(seconds=-1))

@@ -32,7 +32,7 @@ from tests.unit.schedules.walker import (
 JUST = timedelta(microseconds=1)
 DAYS = 400
 EDGE = 3 * DAY
-DENSE = 20
+DENSE = 4
 MINUTES_A_DAY = 1440
 HOUR = timedelta(hours=1)
 ZONES = {
@@ -74,7 +74,7 @@ def test_all_expressions_fire_as_the_walk_through_every_minute_says(zone: str):
 
 
 def check(zone: str, text: str, gap: str, overlap: str, day_match: str) -> None:
-    """Fire by fire, all of them; where there are more than 20 a day, fire by fire around the changes of the
+    """Fire by fire, all of them; where there are more than 4 a day, fire by fire around the changes of the
     clock and on the first day, and by their number on each of the others."""
     timeline, expression = timeline_of(zone), Expression(text, day_match)
     rule = CronRule(read_fields(text).text, zone, DstGap(gap), DstOverlap(overlap), DayMatch(day_match))
@@ -110,7 +110,7 @@ def test_the_zones_have_all_sorts_of_changes():
         for zone in ZONES
         for change in timeline_of(zone).changes
     }
-    assert {60, 30, 24 * 60, -2} <= shifts
+    assert {60, 30, 24 * 60, -2} <= shifts  # minutes lost, or -2 where readings come twice
 
 
 def test_the_walk_covers_the_days_it_claims():

@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from functools import cached_property, lru_cache
+from importlib.resources import files
 from zoneinfo import ZoneInfo
 
 MINUTE = timedelta(minutes=1)
@@ -66,7 +67,9 @@ class Timeline:
 
 def walk(zone: str, first: datetime, last: datetime) -> Timeline:
     """Reads the zone's clock at every minute of [first, last)."""
-    clock, shown = ZoneInfo(zone), []
+    shown: list[int] = []
+    with files("tzdata").joinpath("zoneinfo", *zone.split("/")).open("rb") as stream:
+        clock = ZoneInfo.from_file(stream, key=zone)  # the pinned rules: the host's may be others
     instant = first
     while instant < last:
         local = instant.astimezone(clock)
@@ -76,7 +79,8 @@ def walk(zone: str, first: datetime, last: datetime) -> Timeline:
     unusual = [
         Reading(_reading(now), first + i * MINUTE, _lost_between(shown[i - 1] if i else now, now))
         for i, now in enumerate(shown)
-        if date.fromordinal(now // 1440) not in plain_days
+        if shown[0] // 1440 < now // 1440 < shown[-1] // 1440  # the days at both ends are not whole
+        and _reading(now).date() not in plain_days
     ]
     occurrences: dict[datetime, list[datetime]] = defaultdict(list)
     for reading in unusual:
@@ -121,7 +125,16 @@ class Expression:
         return self.names_time(shown) and self.names_date(shown.date())
 
     def names_time(self, shown: datetime) -> bool:
-        return number_in(shown.minute, self.minute, 0, 59) and number_in(shown.hour, self.hour, 0, 23)
+        return (shown.hour, shown.minute) in self.times
+
+    @cached_property
+    def times(self) -> set[tuple[int, int]]:
+        return {
+            (hour, minute)
+            for hour in range(24)
+            for minute in range(60)
+            if number_in(minute, self.minute, 0, 59) and number_in(hour, self.hour, 0, 23)
+        }
 
     def names_date(self, day: date) -> bool:
         if not number_in(day.month, self.month, 1, 12):
