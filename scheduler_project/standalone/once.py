@@ -22,6 +22,7 @@ class DemoRun:
     started_at: datetime | None
     finished_at: datetime | None
     exit_code: int | None
+    reason: str = ""
 
     @property
     def lateness(self) -> timedelta | None:
@@ -52,14 +53,14 @@ def shown_runs(runs: Sequence[DemoRun], jobs: Mapping[str, int | None]) -> dict[
 
 
 def missing_text(runs: Sequence[DemoRun], jobs: Mapping[str, int | None]) -> str:
-    """What is not shown, job by job, with the state of its latest run."""
+    """What is not shown, job by job, with the state of its latest run that has begun."""
     shown = shown_runs(runs, jobs)
     texts = []
     for job in jobs:
         if job in shown:
             continue
         own = [run for run in runs if run.job == job]
-        latest = max(own, key=lambda run: run.due, default=None)
+        latest = max(own, key=lambda run: (run.started_at is not None, run.due), default=None)
         texts.append(f"{job}: {_standing(latest) if latest else 'no run'}")
     return "; ".join(texts)
 
@@ -87,8 +88,10 @@ def _row(run: DemoRun) -> tuple[str, ...]:
 
 
 def _standing(run: DemoRun) -> str:
-    code = "" if run.exit_code is None else f", exit code {run.exit_code}"
-    return f"{run.state} (attempt {run.attempts}{code})"
+    parts = [f"attempt {run.attempts}", run.reason]
+    if run.exit_code is not None:
+        parts.append(f"exit code {run.exit_code}")
+    return f"{run.state} ({', '.join(part for part in parts if part)})"
 
 
 def _clock_time(instant: datetime | None) -> str:

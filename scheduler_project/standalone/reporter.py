@@ -17,6 +17,7 @@ from scheduler_project.standalone.programs import set_up_django
 
 logger = logging.getLogger(__name__)
 PAUSE_S = 0.3
+REFUSED = 3  # the demo could not be made, or is not done in time; anything else but 0 is a fault
 SHARE = 10  # of the time, at most one part in ten is spent reading
 
 
@@ -30,7 +31,7 @@ def report(options: Options, begun: datetime) -> int:
         reporter.introduce()
     except demo.DemoFailed as failure:
         _say(failure.message)
-        return 1
+        return REFUSED
     return reporter.watch(stop)
 
 
@@ -90,7 +91,7 @@ class Reporter:
             return None
         missing = once.missing_text(runs, self._expected)
         _say(f"the demo is not done {ONCE_LIMIT_S:.0f} s after its start: {missing}")
-        return 1
+        return REFUSED
 
 
 def demo_runs(begun: datetime, jobs: set[str]) -> list[once.DemoRun]:
@@ -117,6 +118,7 @@ def demo_runs(begun: datetime, jobs: set[str]) -> list[once.DemoRun]:
             started_at=starts.get(row.id, row.started_at),
             finished_at=row.finished_at,
             exit_code=row.exit_code,
+            reason=row.reason,
         )
         for row in rows.select_related("spec")
         if job_name(row.spec.body) in jobs

@@ -23,7 +23,14 @@ from scheduler_project.standalone.log_files import LogFiles
 from scheduler_project.standalone.options import Options
 from scheduler_project.standalone.parts import Parts
 from scheduler_project.standalone.plan import Plan, docker_check
-from scheduler_project.standalone.supervisor import StartFailed, StopAtOnce, StopRequested, Supervisor
+from scheduler_project.standalone.reporter import REFUSED
+from scheduler_project.standalone.supervisor import (
+    StartFailed,
+    StopAtOnce,
+    StopRequested,
+    Supervisor,
+    describe_end,
+)
 
 INTERRUPTED = 130
 STOPS = (("reporter",), ("web",), ("beat",), ("worker",), ("recorder", "auditor"), ("maintenance",))
@@ -99,12 +106,19 @@ class Tree:
             self._start_processes(bound)
             self._console.say(f"everything is up after {monotonic() - first:.1f} s")
             self._supervisor.start(self._plan.reporter(begun))
-            return self._supervisor.exit_code("reporter") or 0
+            return self._verdict(self._supervisor.exit_code("reporter"))
         except StopRequested:
             return INTERRUPTED if self._options.once else 0
         except StartFailed as failure:
             complain(failure.message)
             return 1
+
+    def _verdict(self, code: int | None) -> int:
+        """The exit code of the reporter, which has said why; a sign of its own fault is said here."""
+        if code in {0, REFUSED}:
+            return 0 if code == 0 else 1
+        self._console.say(f"the reporter ended ({describe_end(code or 0)}); see {self._logs.folder}")
+        return 1
 
     # --- Start -------------------------------------------------------------------------------
 

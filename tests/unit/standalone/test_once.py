@@ -44,6 +44,8 @@ def test_of_several_runs_the_first_that_ended_as_it_should_counts():
 def test_what_is_missing_is_named_with_its_state():
     runs = [run(state="Active", exit_code=None)]
     assert missing_text(runs, JOBS) == "etl: Active (attempt 1); flaky: no run"
+    later = run(after_s=60, state="Waiting", started=False, exit_code=None)
+    assert missing_text([*runs, later], JOBS) == missing_text(runs, JOBS)
     failed = [*runs, run(job="flaky", state="Waiting", attempts=2, exit_code=3)]
     assert missing_text(failed, JOBS).endswith("flaky: Waiting (attempt 2, exit code 3)")
 
