@@ -91,12 +91,14 @@ def describe_month_days(rule: MonthDays) -> str:
         return f"the days of {rule.text!r}"
     plural = "s" if len(rule.values) > 1 else ""
     parts = [f"day{plural} {_listed(numbers)}"] if numbers else []
-    parts += [
-        "the last day" if back == 0 else f"{back} day{'s' * (back > 1)} before the last day"
-        for back in sorted(rule.from_end)
-    ]
+    parts += [_counted_back(back) for back in sorted(rule.from_end)]
     parts += [f"the weekday nearest to day {day}" for day in sorted(rule.nearest_weekdays)]
     return _listed([*parts, "the last weekday"] if rule.last_weekday else parts)
+
+
+def _counted_back(days: int) -> str:
+    named = {0: "the last day", 1: "the day before the last day"}
+    return named.get(days, f"the day {days} days before the last day")
 
 
 def describe_weekdays(rule: WeekDays) -> str:

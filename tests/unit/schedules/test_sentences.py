@@ -29,7 +29,8 @@ BERLIN = {"timezone": "Europe/Berlin"}
         ),
         ("0 0 L * *", "At 00:00, on the last day of the month (UTC)"),
         ("0 0 1,L * *", "At 00:00, on day 1 and the last day of the month (UTC)"),
-        ("0 0 L-1 * *", "At 00:00, on 1 day before the last day of the month (UTC)"),
+        ("0 0 L-1 * *", "At 00:00, on the day before the last day of the month (UTC)"),
+        ("0 0 L-3 * *", "At 00:00, on the day 3 days before the last day of the month (UTC)"),
         (
             "0 0 * * MON#1,FRIL",
             "At 00:00, on the first Monday of the month or the last Friday of the month (UTC)",
