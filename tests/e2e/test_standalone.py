@@ -20,6 +20,7 @@ from scheduler_project.standalone.children import spawn
 from scheduler_project.standalone.claims import claim_home
 from scheduler_project.standalone.demo import Api
 from scheduler_project.standalone.leftovers import Record, birth
+from scheduler_project.standalone.options import BASE_DIR
 from scheduler_project.standalone.postgres import Postgres
 from tests.e2e.system import System, environment, free_port, manage, survivors
 
@@ -120,10 +121,16 @@ def test_killed_parts_are_started_again_and_a_killed_supervisor_leaves_nothing(s
     assert again.stop() == 0
 
 
-def test_what_a_killed_supervisor_left_is_ended_by_the_next_start(start, home):
+@pytest.fixture
+def sleeper():
+    with subprocess.Popen(["sleep", "60"], start_new_session=True) as process:
+        yield process
+        process.kill()
+
+
+def test_what_a_killed_supervisor_left_is_ended_by_the_next_start(start, home, sleeper):
     """As where the kernel does not end the children of the dead: a database without a supervisor."""
     claim_home(home)
-    sleeper = subprocess.Popen(["sleep", "60"], start_new_session=True)
     Record(home).add("recorder", sleeper.pid, signal.SIGKILL)
     postgres = Postgres(home, home / "postgresql.log")
     assert os.waitpid(spawn(postgres.making()), 0)[1] == 0
@@ -183,11 +190,12 @@ def test_a_second_start_on_the_same_folder_is_refused(start, home):
 def test_it_ends_when_nobody_reads_its_output_any_more(home):
     reader, writer = os.pipe()
     env = environment(home, PUNCTUAL_RUNTIME="process", PUNCTUAL_PORT=str(free_port()))
-    process = subprocess.Popen([sys.executable, "manage.py", "standalone"], env=env, stdout=writer)
-    os.close(writer)
-    os.read(reader, 10)
-    os.close(reader)
-    assert process.wait(40) in {0, 1}
+    command = [sys.executable, str(BASE_DIR / "manage.py"), "standalone"]
+    with subprocess.Popen(command, env=env, stdout=writer) as process:
+        os.close(writer)
+        os.read(reader, 10)
+        os.close(reader)
+        assert process.wait(40) in {0, 1}
 
 
 def running(command: str) -> list[str]:
