@@ -33,6 +33,8 @@ HORIZON = timedelta(days=100 * 366)
 at most 40 years apart; what finds nothing in this time never will."""
 
 _SECOND = timedelta(seconds=1)
+_BEFORE_EARLIEST = EARLIEST - _SECOND
+_LATEST_NAIVE = LATEST.replace(tzinfo=None)
 _REACH = timedelta(days=3)
 """More than a wall-clock time can be away from its instant: an offset and a skipped day."""
 
@@ -107,8 +109,8 @@ class Evaluator:
 
     def _evaluate(self, after: datetime) -> datetime | None:
         self.evaluations += 1
-        cursor = _next_second(max(after, EARLIEST - _SECOND))
-        horizon = min(cursor + HORIZON, LATEST.replace(tzinfo=None))
+        cursor = _next_second(max(after, _BEFORE_EARLIEST))
+        horizon = min(cursor + HORIZON, _LATEST_NAIVE)
         while cursor < horizon:
             stretch = stretch_at(self._zone, cursor)
             fire = self._first_in(stretch, cursor)
@@ -144,7 +146,7 @@ class Evaluator:
 
     def count(self, after: datetime, until: datetime) -> int:
         """How many fires lie in (after, until]; the work grows with the months between the two."""
-        total, cursor = 0, _next_second(max(after, EARLIEST - _SECOND))
+        total, cursor = 0, _next_second(max(after, _BEFORE_EARLIEST))
         end = _next_second(min(until, LATEST - _SECOND))
         while cursor < end:
             stretch = stretch_at(self._zone, cursor)

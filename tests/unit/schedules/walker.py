@@ -41,6 +41,8 @@ class Reading:
     shown: datetime
     instant: datetime
     lost: list[datetime]
+    changed: bool
+    """Whether it does not follow on what the clock showed a minute before."""
 
 
 @dataclass
@@ -57,12 +59,7 @@ class Timeline:
     @property
     def changes(self) -> list[Reading]:
         """The first minutes after each change of the clock."""
-        pairs = zip(self.unusual, self.unusual[1:], strict=False)
-        return [
-            after
-            for before, after in pairs
-            if after.instant - before.instant == MINUTE and after.shown - before.shown != MINUTE
-        ]
+        return [reading for reading in self.unusual if reading.changed]
 
 
 def walk(zone: str, first: datetime, last: datetime) -> Timeline:
@@ -77,7 +74,7 @@ def walk(zone: str, first: datetime, last: datetime) -> Timeline:
         instant += MINUTE
     plain_days = {_reading(shown[i]).date(): first + i * MINUTE for i in _beginnings_of_plain_days(shown)}
     unusual = [
-        Reading(_reading(now), first + i * MINUTE, _lost_between(shown[i - 1] if i else now, now))
+        Reading(_reading(now), first + i * MINUTE, _lost_between(shown[i - 1], now), shown[i - 1] + 1 != now)
         for i, now in enumerate(shown)
         if shown[0] // 1440 < now // 1440 < shown[-1] // 1440  # the days at both ends are not whole
         and _reading(now).date() not in plain_days
