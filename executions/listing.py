@@ -37,27 +37,28 @@ class Selection:
 
 def newest(selection: Selection, *, before: UUID | None = None, limit: int) -> list[Execution]:
     """At most ``limit`` executions with their specs, the latest due first; only ids below ``before``."""
-    ids = newest_ids(selection, before=before, limit=limit)
+    return newest_of(selected(selection), selection.teams, before=before, limit=limit)
+
+
+def newest_of(
+    rows: QuerySet[Execution], teams: frozenset[int] | None, *, before: UUID | None, limit: int
+) -> list[Execution]:
+    """The same, of any rows."""
+    query = ids_of(rows, teams, before=before, limit=limit)
+    ids = [] if query is None else list(query)
     if not ids:
         return []
     found = Execution.objects.select_related("spec").filter(id__in=ids, id__gte=ids[-1], id__lte=ids[0])
     return sorted(found, key=lambda execution: execution.id, reverse=True)
 
 
-def newest_ids(selection: Selection, *, before: UUID | None, limit: int) -> list[UUID]:
-    query = newest_query(selection, before=before, limit=limit)
-    return [] if query is None else list(query)
-
-
-def newest_query(
-    selection: Selection, *, before: UUID | None, limit: int
+def ids_of(
+    rows: QuerySet[Execution], teams: frozenset[int] | None, *, before: UUID | None, limit: int
 ) -> QuerySet[Execution, UUID] | None:
-    """The query behind ``newest``; None where no team is seen."""
-    base = _filtered(selection, before)
-    if selection.teams is None:
-        parts = [base]
-    else:
-        parts = [base.filter(owner_id=team) for team in sorted(selection.teams)]
+    """The query that finds a page's ids; None where no team is seen."""
+    if before is not None:
+        rows = rows.filter(id__lt=before)
+    parts = [rows] if teams is None else [rows.filter(owner_id=team) for team in sorted(teams)]
     if not parts:
         return None
     each = [part.order_by("-id").values_list("id", flat=True)[:limit] for part in parts]
@@ -66,17 +67,19 @@ def newest_query(
     return each[0].union(*each[1:], all=True).order_by("-id")[:limit]
 
 
-def _filtered(selection: Selection, before: UUID | None) -> QuerySet[Execution]:
-    found = Execution.objects.all()
-    if before is not None:
-        found = found.filter(id__lt=before)
+def selected(selection: Selection) -> QuerySet[Execution]:
+    """The rows of a selection, of whichever team."""
+    found = between(Execution.objects.all(), selection.since, selection.until)
     if selection.job_id is not None:
         found = found.filter(job_id=selection.job_id)
-    if selection.states:
-        found = found.filter(state__in=[str(state) for state in selection.states])
-        if not set(selection.states) - {State.WAITING, State.ACTIVE}:
-            found = found.filter(check_at__isnull=False)  # the same rows, and the partial index knows them
-    return between(found, selection.since, selection.until)
+    return in_states(found, selection.states) if selection.states else found
+
+
+def in_states(found: QuerySet[Execution], states: Collection[State]) -> QuerySet[Execution]:
+    found = found.filter(state__in=[str(state) for state in states])
+    if set(states) <= {State.WAITING, State.ACTIVE}:
+        found = found.filter(check_at__isnull=False)  # the same rows, and the partial index knows them
+    return found
 
 
 def between(

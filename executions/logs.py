@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from collections import deque
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from django.conf import settings
 
@@ -10,6 +13,19 @@ from containers.logs import LogLimit, LogStore
 from executions.models import Execution
 from executions.states import State
 from scheduler_project.kernel.errors import NotFound
+
+TAIL_LINES = 200
+_TAIL_BYTES = 64 * 1024
+_CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
+
+
+@dataclass(frozen=True, slots=True)
+class LogTail:
+    """The last lines of an attempt's output as text. ``cut``: there is more before them."""
+
+    attempt: int
+    text: str
+    cut: bool
 
 
 def log_store() -> LogStore:
@@ -37,6 +53,22 @@ def read_log(execution: Execution, attempt: int) -> Iterator[bytes]:
         return log_store().read(execution.id, attempt)
     except NotFound:
         return iter(())
+
+
+def log_tail(execution: Execution) -> LogTail | None:
+    """The last TAIL_LINES lines of the latest attempt that has begun, for people; None where none has."""
+    try:
+        attempt = latest_attempt(execution)
+    except NotFound:
+        return None
+    size, last = 0, deque[bytes](maxlen=2)
+    for piece in read_log(execution, attempt):
+        size += len(piece)
+        last.append(piece)
+    raw = b"".join(last)[-_TAIL_BYTES:]
+    lines = _CONTROL.sub("", raw.decode(errors="replace")).splitlines()
+    shown = lines[-TAIL_LINES:]
+    return LogTail(attempt, "\n".join(shown), cut=size > len(raw) or len(lines) > len(shown))
 
 
 def _may_not_have_begun(execution: Execution) -> bool:

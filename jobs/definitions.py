@@ -69,6 +69,11 @@ def read_definition(given: Mapping[str, Any]) -> JobDefinition:
     return JobDefinition(**values)
 
 
+def read_task_field(name: str, value: object) -> Any:
+    """One field of a task, by the rule of the job's field of that name. InvalidValue where it breaks it."""
+    return READERS[name][1](value, name)
+
+
 def _check_together(values: Mapping[str, Any]) -> dict[str, list[str]]:
     """What only several fields together can tell: a command that fits its type, an image where needed."""
     work_type, command = values["type"], values["command"]

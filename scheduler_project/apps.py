@@ -1,6 +1,13 @@
 from django.apps import AppConfig
+from django.core import checks
 
 
 class PunctualConfig(AppConfig):
     name = "scheduler_project"
     verbose_name = "Punctual"
+
+    def ready(self) -> None:
+        from scheduler_project.checks import CHECKS
+
+        for check in CHECKS:
+            checks.register(check)

@@ -13,6 +13,9 @@ def alive(_request: HttpRequest) -> HttpResponse:
     return HttpResponse("ok\n", content_type="text/plain")
 
 
+admin.site.site_header = admin.site.site_title = "Punctual"
+admin.site.index_title = "Jobs and their runs"
+
 urlpatterns = [
     path("", RedirectView.as_view(url="/admin/")),
     path("healthz", alive),

@@ -15,7 +15,7 @@ from django.test.utils import CaptureQueriesContext
 from rest_framework.test import APIClient
 
 from executions.ids import execution_id, lowest_id
-from executions.listing import Selection, newest_query
+from executions.listing import Selection, ids_of, selected
 from executions.partitions import maintain
 from executions.states import State, Trigger
 from jobs.listing import next_runs
@@ -74,7 +74,7 @@ def rows_read(query: QuerySet[Any, Any]) -> int:
 
 
 def page(selection: Selection, before: UUID | None = None) -> QuerySet[Any, Any]:
-    query = newest_query(selection, before=before, limit=50)
+    query = ids_of(selected(selection), selection.teams, before=before, limit=50)
     assert query is not None
     return query
 

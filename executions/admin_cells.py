@@ -1,0 +1,65 @@
+"""How times, states and links look in the admin."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from scheduler_project.kernel.durations import format_duration
+
+NOTHING = "–"
+
+
+def time_cell(instant: datetime | None) -> str:
+    """To the second, in UTC; the whole of it in the title."""
+    if instant is None:
+        return NOTHING
+    at = instant.astimezone(UTC)
+    return format_html(
+        '<time class="nowrap" datetime="{}" title="{} UTC">{}</time>',
+        at.isoformat(),
+        at.isoformat(sep=" ").removesuffix("+00:00"),
+        f"{at:%Y-%m-%d %H:%M:%S}",
+    )
+
+
+def length_cell(length: timedelta | None) -> str:
+    """As people say it: milliseconds below ten seconds, whole seconds above."""
+    if length is None:
+        return NOTHING
+    unit = timedelta(milliseconds=1) if length < timedelta(seconds=10) else timedelta(seconds=1)
+    return format_duration(max(length, timedelta(0)) // unit * unit)
+
+
+def state_cell(state: str) -> SafeString:
+    return format_html('<span class="state {}">{}</span>', state_class(state), state)
+
+
+def state_class(state: str) -> str:
+    return "state-" + state.lower().replace(" ", "-")
+
+
+def json_cell(value: Any) -> str:
+    if not value:
+        return NOTHING
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    return format_html('<pre class="punctual-text">{}</pre>', text)
+
+
+def text_cell(value: str) -> str:
+    return format_html('<pre class="punctual-text">{}</pre>', value) if value else NOTHING
+
+
+def job_link(job_id: UUID, name: str) -> SafeString:
+    return format_html('<a href="{}">{}</a>', reverse("admin:jobs_job_change", args=[job_id]), name)
+
+
+def runs_link(job_id: UUID, text: str) -> SafeString:
+    address = reverse("admin:executions_execution_changelist")
+    return format_html('<a href="{}?job={}">{}</a>', address, job_id, text)

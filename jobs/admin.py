@@ -1,0 +1,227 @@
+"""Tasks and jobs in the admin.
+
+A job is made by the same function as over REST, so that it has its snapshot, its shard and its
+first run. Changing one means replacing the run that waits, in the database and in the window;
+until there is a service function for that, a job that is there can only be looked at and run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from django.contrib import admin, messages
+from django.contrib.admin import helpers
+from django.contrib.admin.views.main import ChangeList
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.urls import URLPattern, path, reverse
+from django.utils.html import format_html
+
+from executions.admin_cells import NOTHING, json_cell, runs_link, text_cell, time_cell
+from executions.api.parameters import identity
+from jobs import services
+from jobs.admin_forms import JobForm, TaskForm
+from jobs.listing import find_job, next_runs, visible_jobs
+from jobs.models import Job, Task
+from jobs.policy import sees_all, team_ids
+from scheduler_project.kernel.clock import utcnow
+from scheduler_project.kernel.durations import format_duration
+from scheduler_project.kernel.errors import NotFound
+
+if TYPE_CHECKING:  # at run time the class takes no parameter
+    _TaskAdmin = admin.ModelAdmin[Task]
+    _JobAdmin = admin.ModelAdmin[Job]
+else:
+    _TaskAdmin = _JobAdmin = admin.ModelAdmin
+
+
+def schedule_text(schedule: Mapping[str, Any]) -> str:
+    """A stored schedule in a few words."""
+    if "cron" in schedule:
+        return f"{schedule['cron']}  {schedule.get('timezone', 'UTC')}"
+    if "every" in schedule:
+        return f"every {schedule['every']}"
+    return f"once, {schedule['at']}" if "at" in schedule else str(dict(schedule))
+
+
+@admin.register(Task)
+class TaskAdmin(_TaskAdmin):
+    form = TaskForm
+    list_display = ("name", "type", "short_command", "image")
+    list_filter = ("type",)
+    search_fields = ("name",)
+
+    class Media:
+        css: ClassVar = {"all": ["executions/admin.css"]}
+
+    @admin.display(description="Command")
+    def short_command(self, task: Task) -> str:
+        return task.command if len(task.command) <= 80 else task.command[:77] + "…"
+
+
+class JobChangeList(ChangeList):
+    """The list with the next run of each job on the page, from one query."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        jobs = list(self.result_list)
+        due = next_runs(jobs)
+        for job in jobs:
+            job.next_run_at = due.get(job.id)
+        self.result_list = jobs
+
+
+@admin.register(Job)
+class JobAdmin(_JobAdmin):
+    list_display = ("name", "owner", "type", "schedule_shown", "next_run")
+    list_filter = ("type", ("owner", admin.RelatedOnlyFieldListFilter))
+    list_select_related = ("owner", "task")
+    search_fields = ("name",)
+    show_full_result_count = False
+    sortable_by = ("name", "owner", "type")
+    actions = ("run_now",)
+    fieldsets: ClassVar[Any] = (
+        (None, {"fields": ("name", "owner", "description", "schedule_shown", "next_run", "runs")}),
+        (
+            "What runs",
+            {"fields": ("type", "task", "command_shown", "image", "parameters_shown", "env_shown")},
+        ),
+        ("When it fails", {"fields": ("retries", "retry_delay_shown", "timeout_shown")}),
+        ("Origin", {"fields": ("created_at_shown", "created_by", "id")}),
+    )
+    add_fieldsets = (
+        (None, {"fields": ("name", "owner", "description", "schedule")}),
+        ("What runs", {"fields": ("type", "command", "image", "parameters", "env")}),
+        ("When it fails", {"fields": ("retries", "retryDelay", "timeout")}),
+    )
+    readonly_fields: ClassVar = [name for _, part in fieldsets for name in part["fields"]]
+
+    class Media:
+        css: ClassVar = {"all": ["executions/admin.css"]}
+
+    # --- who may do what -------------------------------------------------------------------
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Job]:
+        return visible_jobs(request.user).order_by("name")
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return self.has_view_permission(request)
+
+    def has_view_permission(self, request: HttpRequest, obj: Job | None = None) -> bool:
+        """Anyone of the staff; the queryset holds only what belongs to their teams."""
+        return bool(request.user.is_active and request.user.is_staff)
+
+    def has_run_permission(self, request: HttpRequest) -> bool:
+        return self.has_view_permission(request)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return self.has_view_permission(request) and (sees_all(request.user) or bool(team_ids(request.user)))
+
+    def has_change_permission(self, request: HttpRequest, obj: Job | None = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Job | None = None) -> bool:
+        return False
+
+    # --- pages -----------------------------------------------------------------------------
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[JobChangeList]:
+        return JobChangeList
+
+    def get_urls(self) -> list[URLPattern]:
+        run = self.admin_site.admin_view(self.run_view)
+        return [path("<path:object_id>/run/", run, name="jobs_job_run"), *super().get_urls()]
+
+    def add_view(
+        self, request: HttpRequest, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """A form of its own, since saving a job is not saving a row."""
+        if not self.has_add_permission(request):
+            raise PermissionDenied
+        form = JobForm(request.POST if request.method == "POST" else None, user=request.user)
+        if request.method == "POST" and form.is_valid() and (made := form.create(utcnow())) is not None:
+            self.log_addition(request, made.job, [{"added": {}}])
+            return self.response_add(request, made.job)
+        page = helpers.AdminForm(form, self.add_fieldsets, {}, model_admin=self)  # type: ignore[arg-type]
+        context = {
+            **self.admin_site.each_context(request),
+            "title": "Add job",
+            "adminform": page,
+            "original": None,
+            "is_popup": False,
+            "to_field": None,
+            "media": self.media + page.media,
+            "inline_admin_formsets": [],
+            "errors": helpers.AdminErrorList(form, []),  # type: ignore[arg-type]
+            "preserved_filters": self.get_preserved_filters(request),
+            **(extra_context or {}),
+        }
+        return self.render_change_form(request, context, add=True, change=False, form_url=form_url)
+
+    def run_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """POST: run this job now."""
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        try:
+            job = find_job(identity(object_id), request.user)
+        except NotFound as error:
+            raise Http404(error.message) from error
+        self._run(request, job)
+        return HttpResponseRedirect(reverse("admin:jobs_job_change", args=[object_id]))
+
+    @admin.action(description="Run the selected jobs now", permissions=["run"])
+    def run_now(self, request: HttpRequest, queryset: QuerySet[Job]) -> None:
+        for job in queryset:
+            self._run(request, job)
+
+    def _run(self, request: HttpRequest, job: Job) -> None:
+        execution_id = services.run_job(job, request.user, utcnow())
+        self.log_change(request, job, f"Run now: {execution_id}")
+        address = reverse("admin:executions_execution_change", args=[execution_id])
+        messages.success(
+            request, format_html('{} runs now: <a href="{}">see the run</a>.', job.name, address)
+        )
+
+    # --- what is shown ---------------------------------------------------------------------
+
+    @admin.display(description="Schedule")
+    def schedule_shown(self, job: Job) -> str:
+        return schedule_text(job.schedule)
+
+    @admin.display(description="Next run (UTC)")
+    def next_run(self, job: Job) -> str:
+        due: datetime | None = (
+            job.next_run_at if hasattr(job, "next_run_at") else next_runs([job]).get(job.id)
+        )
+        return time_cell(due)
+
+    @admin.display(description="Runs")
+    def runs(self, job: Job) -> str:
+        return runs_link(job.id, "All runs of this job")
+
+    @admin.display(description="Command")
+    def command_shown(self, job: Job) -> str:
+        return text_cell(job.command)
+
+    @admin.display(description="Parameters")
+    def parameters_shown(self, job: Job) -> str:
+        return json_cell(job.parameters)
+
+    @admin.display(description="Environment")
+    def env_shown(self, job: Job) -> str:
+        return json_cell(job.env)
+
+    @admin.display(description="Retry delay")
+    def retry_delay_shown(self, job: Job) -> str:
+        return format_duration(job.retry_delay)
+
+    @admin.display(description="Time-out")
+    def timeout_shown(self, job: Job) -> str:
+        return NOTHING if job.timeout is None else format_duration(job.timeout)
+
+    @admin.display(description="Created (UTC)")
+    def created_at_shown(self, job: Job) -> str:
+        return time_cell(job.created_at)

@@ -1,0 +1,176 @@
+"""The admin's forms: they collect texts; what is allowed is decided by definitions.py and services.py."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.contrib.admin import widgets
+from django.contrib.auth.models import Group
+from django.core.exceptions import ValidationError
+from rest_framework.exceptions import ParseError
+
+from executions.api.parsing import read_object
+from jobs import services
+from jobs.definitions import JobDefinition, read_definition, read_task_field
+from jobs.models import Task, WorkType
+from jobs.policy import Forbidden, User, sees_all, team_ids
+from scheduler_project.kernel.errors import Conflict, InvalidFields, InvalidValue
+
+SCHEDULE_HELP = (
+    "A cron expression (<code>0 2 * * *</code>), <code>now</code>, or an object: "
+    '<code>{"cron": "0 2 * * *", "timezone": "Europe/Berlin"}</code>, '
+    '<code>{"at": "2026-12-24T18:00:00Z"}</code>, <code>{"after": "5m"}</code>, '
+    '<code>{"every": "10s"}</code>.'
+)
+LENGTH_HELP = "A number and a unit: ms, s, m, h, d or w. For example 90s, 5m or 1h30m."
+
+
+class ObjectField(forms.CharField):
+    """A JSON object as text, read like a REST body."""
+
+    widget = widgets.AdminTextareaWidget(attrs={"rows": 4, "spellcheck": "false"})
+
+    def to_python(self, value: Any) -> Any:
+        text = super().to_python(value) or ""
+        if not text.strip():
+            return {}
+        try:
+            return read_object(text.encode())
+        except ParseError as error:
+            raise ValidationError(str(error.detail)) from error
+        except InvalidFields as error:
+            raise ValidationError(str(error)) from error
+
+    def prepare_value(self, value: Any) -> Any:
+        import json
+
+        return value if isinstance(value, str) else json.dumps(value or {}, indent=2, ensure_ascii=False)
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        try:
+            return bool(self.to_python(data) != initial)
+        except ValidationError:
+            return True
+
+
+class JobForm(forms.Form):
+    """A new job. The fields have the names of the REST body, so that its errors find their place."""
+
+    name = forms.CharField(widget=widgets.AdminTextInputWidget)
+    owner = forms.ModelChoiceField(
+        Group.objects.none(), to_field_name="name", help_text="The team that owns the job: a group of yours."
+    )
+    description = forms.CharField(required=False, widget=widgets.AdminTextareaWidget(attrs={"rows": 2}))
+    type = forms.ChoiceField(choices=WorkType.choices)
+    command = forms.CharField(
+        required=False,
+        strip=False,
+        widget=widgets.AdminTextareaWidget(attrs={"rows": 4, "spellcheck": "false"}),
+        help_text="Python and Container: the words to start. Script: a text for sh. SQL: a text for psql.",
+    )
+    image = forms.CharField(
+        required=False, widget=widgets.AdminTextInputWidget, help_text="Empty: the one set for the type."
+    )
+    schedule = forms.CharField(widget=widgets.AdminTextInputWidget, help_text=SCHEDULE_HELP)
+    parameters = ObjectField(
+        required=False,
+        help_text="A JSON object. {{ ds }} and the like are filled in, here and in the command.",
+    )
+    env = ObjectField(required=False, label="Environment", help_text="A JSON object of names and texts.")
+    retries = forms.IntegerField(initial=0, help_text="Further attempts after the first fails.")
+    retryDelay = forms.CharField(
+        label="Retry delay", initial="5m", widget=widgets.AdminTextInputWidget, help_text=LENGTH_HELP
+    )
+    timeout = forms.CharField(
+        required=False,
+        widget=widgets.AdminTextInputWidget,
+        help_text=f"From the start of the container; empty: none. {LENGTH_HELP}",
+    )
+
+    def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._user = user
+        teams = Group.objects.order_by("name")
+        owner = self.fields["owner"]
+        assert isinstance(owner, forms.ModelChoiceField)  # noqa: S101 -- for mypy
+        owner.queryset = teams if sees_all(user) else teams.filter(id__in=team_ids(user))
+        self.definition: JobDefinition | None = None
+
+    def clean_owner(self) -> str:
+        owner: Group = self.cleaned_data["owner"]
+        return owner.name
+
+    def clean_schedule(self) -> Any:
+        text: str = self.cleaned_data["schedule"].strip()
+        if not text.startswith("{"):
+            return text
+        try:
+            return read_object(text.encode())
+        except (ParseError, InvalidFields) as error:
+            raise ValidationError(str(error)) from error
+
+    def clean(self) -> None:
+        if self.errors:
+            return
+        body = dict(self.cleaned_data)
+        body["timeout"] = body["timeout"] or None
+        try:
+            self.definition = read_definition(body)
+        except InvalidFields as error:
+            self._add_errors(error)
+
+    def create(self, now: datetime) -> services.CreatedJob | None:
+        """The job, or None, and then the form has an error."""
+        assert self.definition is not None  # noqa: S101 -- only for a valid form
+        try:
+            return services.create_job(self.definition, self._user, now)
+        except InvalidFields as error:
+            self._add_errors(error)
+        except Conflict as error:
+            self.add_error("name", error.message)
+        except Forbidden as error:
+            self.add_error("owner", error.message)
+        return None
+
+    def _add_errors(self, error: InvalidFields) -> None:
+        for name, texts in error.errors.items():
+            self.add_error(name if name in self.fields else None, texts)
+
+
+if TYPE_CHECKING:  # at run time the class takes no parameter
+    _ModelForm = forms.ModelForm[Task]
+else:
+    _ModelForm = forms.ModelForm
+
+
+class TaskForm(_ModelForm):
+    """A task; each field is read like that of a job."""
+
+    env = ObjectField(required=False, label="Environment", help_text="A JSON object of names and texts.")
+    parameters = ObjectField(required=False, help_text="Default parameters, a JSON object.")
+
+    class Meta:
+        model = Task
+        fields = (
+            "name",
+            "description",
+            "type",
+            "command",
+            "image",
+            "env",
+            "parameters",
+            "memory_bytes",
+            "cpus",
+        )
+
+    def clean(self) -> None:
+        super().clean()
+        for name in ("type", "command", "env", "parameters"):
+            if name not in self.cleaned_data:
+                continue
+            try:
+                self.cleaned_data[name] = read_task_field(name, self.cleaned_data[name])
+            except InvalidValue as error:
+                self.add_error(name, error.message)

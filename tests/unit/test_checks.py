@@ -1,0 +1,48 @@
+"""The system checks: what a deployment that cannot work is told."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.core import checks
+from pytest_django import Settings
+
+from scheduler_project.checks import CHECKS
+
+
+def ids() -> set[str]:
+    return {str(message.id) for check in CHECKS for message in check()}
+
+
+def test_a_deployment_that_has_all_is_told_nothing(settings: Settings) -> None:
+    assert ids() == set()
+
+
+def test_the_checks_are_registered_with_django(settings: Settings) -> None:
+    settings.DATABASE_URL = ""
+    assert "punctual.E002" in {message.id for message in checks.run_checks()}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "identity"),
+    [
+        ("SECRET_KEY", "", "punctual.E001"),
+        ("DATABASE_URL", "", "punctual.E002"),
+        ("REDIS_URL", "", "punctual.E003"),
+        ("BROKER_URL", "", "punctual.E004"),
+        ("PUNCTUAL_ENQUEUE_TIMEOUT", timedelta(seconds=1), "punctual.W001"),
+    ],
+)
+def test_what_is_missing_or_does_not_fit_is_named(
+    settings: Settings, name: str, value: object, identity: str
+) -> None:
+    setattr(settings, name, value)
+    assert ids() == {identity}
+
+
+def test_debug_that_others_can_reach_is_warned_of(settings: Settings) -> None:
+    settings.DEBUG, settings.ALLOWED_HOSTS = True, ["localhost"]
+    assert ids() == set()
+    settings.ALLOWED_HOSTS = ["jobs.example.org"]
+    assert ids() == {"punctual.W002"}
