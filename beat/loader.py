@@ -79,9 +79,7 @@ class Loader:
         for shard, head in missing:
             low, high = UUID(bytes=head + bytes(8)), UUID(bytes=head + b"\xff" * 8)
             found = RunSpec.objects.filter(id__gte=low, id__lte=high).values_list("id", flat=True)
-            self._window.put_specs(
-                shard, spec_bodies({spec_id for spec_id in found if spec_head(spec_id) == head})
-            )
+            self._window.put_specs(shard, spec_bodies(set(found)))
 
 
 def _entry(row: Sequence[Any]) -> Entry:

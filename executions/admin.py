@@ -23,7 +23,7 @@ from executions.admin_listing import DueFilter, JobFilter, NewestFirst, StateFil
 from executions.api.parameters import identity
 from executions.api.presentation import row_of
 from executions.listing import events_of, find_execution, team_names
-from executions.logs import log_tail
+from executions.logs import log_store, log_tail
 from executions.models import Execution
 from executions.services import Cancelling, cancel_execution
 from executions.states import TERMINAL, State
@@ -43,7 +43,7 @@ else:
 
 @admin.register(Execution)
 class ExecutionAdmin(_ModelAdmin):
-    list_display = ("due", "job", "owner", "status", "attempt", "started", "duration", "exit_code", "why")
+    list_display = ("due", "job", "status", "late", "duration", "attempt", "exit_code", "why", "owner")
     list_display_links = ("due",)
     list_filter = (StateFilter, DueFilter, TeamFilter, JobFilter)
     list_per_page = 100
@@ -108,6 +108,7 @@ class ExecutionAdmin(_ModelAdmin):
             totals=[(state_cell(s), round(n, 3)) for s, n in seconds_in_state(states, now).items()],
             events=[(time_cell(event.at), event) for event in in_order(events)],
             log=log_tail(execution),
+            logs=log_store().attempts(execution.id),
             can_cancel=execution.state not in TERMINAL,
         )
         return super().render_change_form(request, context, *args, **kwargs)
@@ -169,8 +170,14 @@ class ExecutionAdmin(_ModelAdmin):
 
     @admin.display(description="Started after it was due")
     def lateness(self, execution: Execution) -> str:
+        """Of the latest attempt."""
         started = execution.started_at
         return length_cell(None if started is None else started - execution.scheduled_for)
+
+    @admin.display(description="Late by")
+    def late(self, execution: Execution) -> str:
+        """Of the first attempt; later ones have waited on purpose."""
+        return self.lateness(execution) if execution.attempt == 1 else NOTHING
 
     @admin.display(description="Duration")
     def duration(self, execution: Execution) -> str:
@@ -215,7 +222,9 @@ def draw(states: list[Span]) -> list[dict[str, Any]]:
     """The bars of the picture: as wide as the states were long, but never too thin to be seen."""
     now = utcnow()
     lengths = [0.0 if span.state in TERMINAL else span.length(now).total_seconds() for span in states]
-    scale = (PICTURE_WIDTH - LEAST_WIDTH * len(states)) / (sum(lengths) or 1.0)
+    if not any(lengths):
+        lengths = [1.0] * len(states)
+    scale = (PICTURE_WIDTH - LEAST_WIDTH * len(states)) / sum(lengths)
     bars, left = [], 0.0
     for span, length in zip(states, lengths, strict=True):
         width = LEAST_WIDTH + length * scale

@@ -108,6 +108,7 @@ class RunWorker:
             held = Held(given, self._clock.now())
             self._leases.hold(held.attempt)
             self.outbox.send(self._started(held))
+            logger.info("run_started", extra=_who(given))
             return held
         logger.info("run_not_claimed", extra={**_who(given), "claim": str(claimed)})
         if claimed is Claimed.HELD and Flag.RECHECK not in given.flags:
@@ -154,6 +155,9 @@ class RunWorker:
         self.outbox.send(self._outcome(held, event_type, ended))
         self._let_go(held, done=True)
         self._forget(held.given)
+        logger.info(
+            "run_ended", extra={**_who(held.given), "reason": ended.reason, "exit_code": ended.exit_code}
+        )
 
     def hand_over(self, held: Held) -> None:
         """Give a run that goes on to whoever attaches next. A claim that is no longer ours stays as it is."""
@@ -279,7 +283,9 @@ def open_worker(slots: Slots, name: str) -> RunWorker:
     from executions.store import default_store
 
     global _current  # noqa: PLW0603 -- Celery's signals have no other way to find it
-    _current = RunWorker(name, slots, configured_runtime(), default_store(), clock=SYSTEM_CLOCK)
+    _current = RunWorker(
+        f"{name}/{os.getpid()}", slots, configured_runtime(), default_store(), clock=SYSTEM_CLOCK
+    )
     return _current
 
 

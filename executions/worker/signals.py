@@ -32,8 +32,11 @@ class RunFailed(Exception):
     """The run's command failed, or could not be started."""
 
     def __init__(self, ended: Ended) -> None:
-        super().__init__(f"{ended.reason}: {ended.message}")
+        super().__init__(ended)  # Celery pickles exceptions: they must be made of their arguments
         self.ended = ended
+
+    def __str__(self) -> str:
+        return f"{self.ended.reason}: {self.ended.message}"
 
 
 class RunCancelled(RunFailed):

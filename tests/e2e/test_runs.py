@@ -1,0 +1,158 @@
+"""One run from end to end, by real processes, over RabbitMQ and over kombu's Redis transport."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.system import System, running_system
+
+SECOND = timedelta(seconds=1)
+
+
+@pytest.fixture(scope="module", params=["rabbitmq", "redis"])
+def system(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
+    with running_system(tmp_path_factory.mktemp("system"), request.param) as found:
+        found.start_all()
+        found.wait_until_ready()
+        yield found
+
+
+def body(name: str, command: str, schedule: Any, **fields: Any) -> dict[str, Any]:
+    return {
+        "name": name,
+        "type": "Script",
+        "command": command,
+        "schedule": schedule,
+        "owner": "tests",
+        **fields,
+    }
+
+
+def log_of(system: System, execution: dict[str, Any], attempt: int) -> str:
+    (found,) = system.home.glob(f"logs/*/{execution['id']}/{attempt}.log")
+    return found.read_text(encoding="utf-8")
+
+
+def test_a_run_starts_within_a_second_of_its_due_time(system: System) -> None:
+    (job,) = system.create_jobs(body("soon", "echo done", {"after": "2s"}))
+    (run,) = system.wait_all_terminal([job], 1)
+    assert run["state"] == "Completed Normally"
+    assert (run["exit_code"], run["attempt"], run["reason"]) == (0, 1, "succeeded")
+    assert run["scheduled_for"] <= run["queued_at"] <= run["started_at"] <= run["finished_at"]
+    assert run["started_at"] - run["scheduled_for"] < SECOND
+    assert log_of(system, run, 1) == "done\n"
+
+
+def test_the_history_of_a_run_has_each_statement_once(system: System) -> None:
+    (job,) = system.create_jobs(body("history", "true", "now"))
+    (run,) = system.wait_all_terminal([job], 1)
+    wanted = ["JOB_QUEUED", "JOB_STARTED", "JOB_COMPLETED"]
+    system.wait_for(lambda: len(system.events(run["id"])) == 3, "three events")
+    assert [event["type"] for event in system.events(run["id"])] == wanted
+
+
+def test_a_failing_command_makes_all_its_attempts(system: System) -> None:
+    (job,) = system.create_jobs(
+        body("failing", "echo attempt $PUNCTUAL_ATTEMPT; exit 3", "now", retries=2, retryDelay="1s")
+    )
+    (run,) = system.wait_all_terminal([job], 1)
+    assert run["state"] == "Completed Abnormally"
+    assert (run["exit_code"], run["attempt"], run["reason"]) == (3, 3, "failed")
+    system.wait_for(lambda: len(system.events(run["id"])) == 11, "eleven events")
+    events = [(event["type"], event["attempt"]) for event in system.events(run["id"])]
+    one_attempt = ["JOB_QUEUED", "JOB_STARTED", "JOB_FAILED"]
+    assert sorted(events) == sorted(
+        [(kind, attempt) for attempt in (1, 2, 3) for kind in one_attempt]
+        + [("JOB_RETRYING", 2), ("JOB_RETRYING", 3)]
+    )
+    failed = [event for event in system.events(run["id"]) if event["type"] == "JOB_FAILED"]
+    started = [event for event in system.events(run["id"]) if event["type"] == "JOB_STARTED"]
+    for failure, start in zip(failed, started[1:], strict=False):
+        assert SECOND <= start["at"] - failure["at"] < 3 * SECOND
+    assert [log_of(system, run, n) for n in (1, 2, 3)] == [f"attempt {n}\n" for n in (1, 2, 3)]
+
+
+def test_templates_parameters_and_context_reach_the_program(system: System) -> None:
+    (job,) = system.create_jobs(
+        body(
+            "context",
+            "echo {{ ds }} {{ job }} {{ attempt }} {{ execution_id }} {{ params.table }} $PARAM_DAY $PARAM_N;"
+            ' echo "$PUNCTUAL_PARAMETERS"',
+            "now",
+            parameters={"day": "{{ ds }}", "n": 5, "table": "sales"},
+        )
+    )
+    (run,) = system.wait_all_terminal([job], 1)
+    day = run["scheduled_for"].strftime("%Y-%m-%d")
+    assert log_of(system, run, 1) == (
+        f"{day} context 1 {run['id']} sales {day} 5\n" + f'{{"day": "{day}", "n": 5, "table": "sales"}}\n'
+    )
+
+
+def test_an_undefined_name_fails_the_run_once_with_a_clear_reason(system: System) -> None:
+    (job,) = system.create_jobs(body("undefined", "echo {{ nope }}", "now", retries=3, retryDelay="1s"))
+    (run,) = system.wait_all_terminal([job], 1)
+    assert (run["state"], run["reason"], run["attempt"]) == ("Completed Abnormally", "template_error", 1)
+    assert "nope" in run["message"]
+
+
+def test_a_time_limit_ends_a_run(system: System) -> None:
+    (job,) = system.create_jobs(body("slow", "sleep 600", "now", timeout="1s"))
+    (run,) = system.wait_all_terminal([job], 1)
+    assert (run["state"], run["reason"]) == ("Completed Abnormally", "timed_out")
+    assert SECOND <= run["finished_at"] - run["started_at"] < 6 * SECOND
+
+
+def test_a_recurring_job_goes_on_from_the_planned_time(system: System) -> None:
+    (job,) = system.create_jobs(body("recurring", "true", {"every": "1s"}))
+
+    def three_ended() -> list[dict[str, Any]]:
+        rows = [row for row in system.executions(job) if row["state"] == "Completed Normally"]
+        return rows if len(rows) >= 3 else []
+
+    rows = system.wait_for(three_ended, "three runs ended")
+    planned = [row["scheduled_for"] for row in system.executions(job)]
+    assert all((later - earlier) % SECOND == timedelta(0) for earlier, later in pairwise(planned))
+    assert all(row["started_at"] - row["scheduled_for"] < SECOND for row in rows)
+    system.manage("shell", "-c", f"from jobs.models import Job; Job.objects.filter(id='{job}').delete()")
+
+
+def test_a_running_run_is_cancelled_and_its_process_is_gone(system: System, tmp_path: Path) -> None:
+    mark = tmp_path / "pid"
+    (job,) = system.create_jobs(body("cancelled", f"echo $$ > {mark}; exec sleep 600", "now", retries=3))
+    system.wait_for(lambda: mark.exists() and mark.read_text().strip(), "the run is under way")
+    run = system.wait_for(
+        lambda: [row for row in system.executions(job) if row["state"] == "Active"], "the row is Active"
+    )[0]
+    cancel(system, run["id"])
+    (run,) = system.wait_all_terminal([job], 1)
+    assert (run["state"], run["reason"], run["attempt"]) == ("Cancelled", "user", 1)
+    assert not Path(f"/proc/{mark.read_text().strip()}").exists()
+
+
+def test_a_waiting_run_is_cancelled_and_does_not_start(system: System, tmp_path: Path) -> None:
+    mark = tmp_path / "ran"
+    (job,) = system.create_jobs(body("unwanted", f"touch {mark}", {"after": "3s"}))
+    (run,) = system.executions(job)
+    cancel(system, run["id"])
+    (later,) = system.create_jobs(body("after it", "true", {"after": "4s"}))
+    system.wait_all_terminal([later], 1)
+    (run,) = system.executions(job)
+    assert (run["state"], run["reason"]) == ("Cancelled", "user")
+    assert not mark.exists()
+
+
+def cancel(system: System, execution_id: Any) -> None:
+    system.manage(
+        "shell",
+        "-c",
+        "from uuid import UUID; from executions.services import cancel_execution;"
+        "from scheduler_project.kernel.clock import utcnow;"
+        f"print(cancel_execution(UUID('{execution_id}'), 'tests', utcnow()))",
+    )

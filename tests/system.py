@@ -1,0 +1,225 @@
+"""A whole Punctual for the tests: real processes over places of their own in the real services.
+
+``System`` has a database that is migrated, a Redis database and a virtual host (or kombu's
+Redis transport), and starts beats, workers, recorders and auditors as a deployment would.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg.rows import dict_row
+
+from scheduler_project.kernel.clock import monotonic
+from tests.services import own_services
+
+ROOT = Path(__file__).resolve().parent.parent
+NOWHERE = "postgresql://nobody@127.0.0.1:1/nowhere"
+BIN = Path(sys.executable).parent
+
+COMMANDS: dict[str, list[str]] = {
+    "beat": [str(BIN / "celery"), "-A", "scheduler_project", "beat", "-l", "INFO"],
+    "worker": [str(BIN / "celery"), "-A", "scheduler_project", "worker", "-l", "INFO", "-n", "{name}@%h"],
+    "maintenance": [
+        str(BIN / "celery"),
+        "-A",
+        "scheduler_project",
+        "worker",
+        "-Q",
+        "maintenance",
+        "-l",
+        "INFO",
+    ],
+    "recorder": [sys.executable, "manage.py", "record_events"],
+    "auditor": [sys.executable, "manage.py", "audit_events"],
+}
+
+
+class Process:
+    """One started process of the system; its output is in ``log``."""
+
+    def __init__(self, name: str, command: list[str], env: Mapping[str, str], log: Path) -> None:
+        self.name = name
+        self.log = log
+        with log.open("ab") as output:
+            self._process = subprocess.Popen(
+                command, cwd=ROOT, env=dict(env), stdin=subprocess.DEVNULL, stdout=output, stderr=output
+            )
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    def kill(self) -> None:
+        """kill -9"""
+        self._process.kill()
+        self._process.wait()
+
+    def stop(self, timeout_s: float = 20.0) -> int:
+        """SIGTERM; the exit code. Killed, and an error, where it does not end in time."""
+        self._process.terminate()
+        try:
+            return self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise
+
+    def signal(self, number: signal.Signals) -> None:
+        self._process.send_signal(number)
+
+    def text(self) -> str:
+        return self.log.read_text(encoding="utf-8", errors="replace")
+
+
+class System:
+    def __init__(self, env: dict[str, str], home: Path) -> None:
+        self.env = env
+        self.home = home
+        self.processes: list[Process] = []
+
+    @property
+    def database_url(self) -> str:
+        return self.env["DATABASE_URL"]
+
+    def manage(self, *arguments: str, env: Mapping[str, str] | None = None) -> str:
+        """Run a management command to its end; its standard output."""
+        done = subprocess.run(
+            [sys.executable, "manage.py", *arguments],
+            cwd=ROOT,
+            env={**self.env, **(env or {})},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr + done.stdout
+        return done.stdout
+
+    def start(self, kind: str, **env: str) -> Process:
+        name = f"{kind}{len(self.processes)}"
+        command = [part.replace("{name}", name) for part in COMMANDS[kind]]
+        own = {**self.env, **({"DATABASE_URL": NOWHERE} if kind == "worker" else {}), **env}
+        process = Process(name, command, own, self.home / f"{name}.log")
+        self.processes.append(process)
+        return process
+
+    def start_all(self, kinds: str = "beat worker recorder auditor") -> list[Process]:
+        return [self.start(kind) for kind in kinds.split()]
+
+    def stop_all(self) -> None:
+        for process in self.processes:
+            if process.alive:
+                process.signal(signal.SIGCONT)
+                process.kill()
+        self.processes.clear()
+
+    def query(self, text: str, *parameters: Any) -> list[dict[str, Any]]:
+        with psycopg.connect(self.database_url, autocommit=True, row_factory=dict_row) as connection:
+            return connection.execute(text, parameters).fetchall()
+
+    def create_jobs(self, *bodies: Mapping[str, Any]) -> list[str]:
+        """Create jobs through the service function; their ids."""
+        out = self.manage("shell", "-c", _CREATE, env={"JOBS": json.dumps(bodies)})
+        ids: list[str] = json.loads(out.splitlines()[-1])
+        return ids
+
+    def executions(self, *job_ids: str) -> list[dict[str, Any]]:
+        return self.query(
+            "SELECT * FROM executions_execution WHERE job_id = ANY(%s::uuid[]) ORDER BY id", list(job_ids)
+        )
+
+    def events(self, execution_id: Any) -> list[dict[str, Any]]:
+        return self.query(
+            "SELECT * FROM executions_executionevent WHERE execution_id = %s ORDER BY at, attempt",
+            execution_id,
+        )
+
+    def wait_for(self, condition: Callable[[], Any], what: str, timeout_s: float = 30.0) -> Any:
+        """Wait until ``condition`` gives something true, and return it."""
+        deadline = monotonic() + timeout_s
+        while monotonic() < deadline:
+            if found := condition():
+                return found
+            time.sleep(0.05)
+        raise AssertionError(f"not within {timeout_s} s: {what}\n{self.tails()}")
+
+    def wait_until_ready(self) -> None:
+        """Every started process says that it is up."""
+        marks = {
+            "beat": "shards_changed",
+            "worker": " ready.",
+            "maintenance": " ready.",
+            "recorder": "started service",
+            "auditor": "started service",
+        }
+
+        def waiting() -> list[str]:
+            return [p.name for p in self.processes if marks[p.name.rstrip("0123456789")] not in p.text()]
+
+        self.wait_for(lambda: not waiting(), "all processes are up")
+
+    def wait_all_terminal(
+        self, job_ids: list[str], count: int, timeout_s: float = 60.0
+    ) -> list[dict[str, Any]]:
+        def ended() -> list[dict[str, Any]]:
+            rows = self.executions(*job_ids)
+            return rows if len(rows) >= count and all(row["finished_at"] for row in rows) else []
+
+        found: list[dict[str, Any]] = self.wait_for(ended, f"{count} runs are terminal", timeout_s)
+        return found
+
+    def tails(self) -> str:
+        return "\n".join(
+            f"--- {p.name} ({'alive' if p.alive else 'ended'})\n{p.text()[-1500:]}" for p in self.processes
+        )
+
+
+_CREATE = """
+import json, os
+from django.contrib.auth.models import User
+from jobs.definitions import read_definition
+from jobs.services import create_job
+from scheduler_project.kernel.clock import utcnow
+user, _ = User.objects.get_or_create(username="tests", defaults={"is_superuser": True})
+made = [create_job(read_definition(body), user, utcnow()) for body in json.loads(os.environ["JOBS"])]
+print(json.dumps([str(one.job.id) for one in made]))
+"""
+
+
+@contextmanager
+def running_system(home: Path, broker: str = "rabbitmq", **env: str) -> Iterator[System]:
+    """A migrated system with nothing started. ``broker``: rabbitmq or redis."""
+    with ExitStack() as stack:
+        places = stack.enter_context(own_services())
+        own = {
+            **os.environ,
+            **places.as_environment(),
+            "PUNCTUAL_HOME": str(home),
+            "PUNCTUAL_RUNTIME": "process",
+            "PUNCTUAL_PROCESS_PATH": f"{BIN}:/usr/local/bin:/usr/bin:/bin",
+            "PUNCTUAL_PROCESS_WORKDIR": str(home),
+            "PUNCTUAL_NAMESPACE": "punctual",
+            "SECRET_KEY": "for the tests only",
+            **env,
+        }
+        if broker == "redis":
+            own["BROKER_URL"] = places.redis_url
+        system = System(own, home)
+        system.manage("migrate", "--verbosity", "0")
+        stack.callback(system.stop_all)
+        yield system
