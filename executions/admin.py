@@ -46,7 +46,8 @@ class ExecutionAdmin(_ModelAdmin):
     list_display = ("due", "job", "status", "late", "duration", "attempt", "exit_code", "why", "owner")
     list_display_links = ("due",)
     list_filter = (StateFilter, DueFilter, TeamFilter, JobFilter)
-    list_per_page = 100
+    list_per_page = 50
+    empty_value_display = NOTHING
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER
     sortable_by = ()
@@ -86,6 +87,11 @@ class ExecutionAdmin(_ModelAdmin):
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[NewestFirst]:
         return NewestFirst
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        return super().changelist_view(request, {"title": "Executions", **(extra_context or {})})
 
     def get_urls(self) -> list[URLPattern]:
         cancel = self.admin_site.admin_view(self.cancel_view)

@@ -41,7 +41,7 @@ else:
 def schedule_text(schedule: Mapping[str, Any]) -> str:
     """A stored schedule in a few words."""
     if "cron" in schedule:
-        return f"{schedule['cron']}  {schedule.get('timezone', 'UTC')}"
+        return f"{schedule['cron']} {schedule.get('timezone', 'UTC')}"
     if "every" in schedule:
         return f"every {schedule['every']}"
     return f"once, {schedule['at']}" if "at" in schedule else str(dict(schedule))
@@ -81,6 +81,8 @@ class JobAdmin(_JobAdmin):
     list_select_related = ("owner", "task")
     search_fields = ("name",)
     show_full_result_count = False
+    show_facets = admin.ShowFacets.NEVER
+    empty_value_display = NOTHING
     sortable_by = ("name", "owner", "type")
     actions = ("run_now",)
     fieldsets: ClassVar[Any] = (
@@ -130,6 +132,11 @@ class JobAdmin(_JobAdmin):
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[JobChangeList]:
         return JobChangeList
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        return super().changelist_view(request, {"title": "Jobs", **(extra_context or {})})
 
     def get_urls(self) -> list[URLPattern]:
         run = self.admin_site.admin_view(self.run_view)

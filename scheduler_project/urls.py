@@ -15,10 +15,12 @@ def alive(_request: HttpRequest) -> HttpResponse:
 
 admin.site.site_header = admin.site.site_title = "Punctual"
 admin.site.index_title = "Jobs and their runs"
+admin.site.enable_nav_sidebar = False  # its width is what the list of runs needs
 
 urlpatterns = [
     path("", RedirectView.as_view(url="/admin/")),
     path("healthz", alive),
+    path("favicon.ico", RedirectView.as_view(url="/static/executions/icon.svg")),
     path("admin/", admin.site.urls),
     path("api/v1/", include("jobs.api.urls")),
     path("api/v1/", include("executions.api.urls")),
