@@ -112,10 +112,9 @@ class JobForm(forms.Form):
             raise ValidationError(str(error)) from error
 
     def clean(self) -> None:
-        if self.errors:
-            return
+        """Reads the whole, so that all that is wrong is said at once, each field with its first error."""
         body = dict(self.cleaned_data)
-        body["timeout"] = body["timeout"] or None
+        body["timeout"] = body.get("timeout") or None
         try:
             self.definition = read_definition(body)
         except InvalidFields as error:
@@ -136,7 +135,8 @@ class JobForm(forms.Form):
 
     def _add_errors(self, error: InvalidFields) -> None:
         for name, texts in error.errors.items():
-            self.add_error(name if name in self.fields else None, texts)
+            if name not in self.errors:
+                self.add_error(name if name in self.fields else None, texts)
 
 
 if TYPE_CHECKING:  # at run time the class takes no parameter

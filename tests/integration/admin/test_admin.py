@@ -131,6 +131,12 @@ def test_a_wrong_field_is_said_at_the_field_and_nothing_is_made(
     assert not Execution.objects.exists()
 
 
+def test_all_that_is_wrong_is_said_at_once(root: Client) -> None:
+    wrong = {"name": "", "owner": "nobody", "schedule": "x", "retries": "-1", "env": "{"}
+    answer = root.post(f"{JOBS}add/", {**FORM, **wrong})
+    assert set(answer.context["adminform"].form.errors) == set(wrong)
+
+
 def test_a_second_job_of_a_name_is_said_at_the_name(root: Client) -> None:
     make_job()
     assert "already has a job named" in text(root.post(f"{JOBS}add/", FORM))
