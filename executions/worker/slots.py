@@ -13,6 +13,7 @@ full worker one more, which then waits in its hands although another could start
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import defaultdict, deque
 from collections.abc import Callable
@@ -20,6 +21,8 @@ from functools import partial
 from typing import Any
 
 from celery.worker.request import Request
+
+logger = logging.getLogger(__name__)
 
 
 class Slots:
@@ -79,6 +82,8 @@ class RunRequest(Request):
     """A delivery of a run. Celery acknowledges from a pool's thread; here that goes to the loop, once."""
 
     slots: Slots | None = None
+    message: Any
+    _connection_errors: tuple[type[BaseException], ...]
     _answered = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -86,11 +91,22 @@ class RunRequest(Request):
         deliveries.arrive(self)
 
     def acknowledge(self) -> None:
-        self._answer(super().acknowledge)
+        self._answer(self._acknowledge_now)
 
     def give_back(self) -> None:
         """Return it to the queue: somebody else may take it."""
-        self._answer(partial(super().reject, requeue=True))
+        self._answer(self._return_now)
+
+    # Celery's own ways schedule the answer on the loop once more, and a callback that the loop's
+    # own thread schedules waits for the next wake-up: up to a second, with a prefetch of one.
+
+    def _acknowledge_now(self) -> None:
+        self.message.ack_log_error(logger, self._connection_errors)
+        self.acknowledged = True
+
+    def _return_now(self) -> None:
+        self.message.reject_log_error(logger, self._connection_errors, requeue=True)
+        self.acknowledged = True
 
     def _answer(self, answer: Callable[[], None]) -> None:
         if self.slots is not None and not self._answered:
