@@ -1,10 +1,14 @@
 """The sweep: whatever should have been looked at by now (``check_at`` has passed), whatever its state.
 
-Waiting   in flight: its lease decides. Sent, but not recorded as queued or started yet: looked
-          at again after the enqueue time-out. Neither: a push or a publish was lost; it is
-          pushed now.
-Active    somebody holds its claim: looked at again after a lease. Nobody: its worker is gone;
-          it is sent again with REATTACH. Asked to stop: the tombstone is left again.
+claimed       somebody runs it, or has finished it: looked at again after a lease. Finished, and
+              not recorded within the enqueue time-out: the outcome was lost on its way (a
+              consumer of kombu's Redis transport was killed with it in hand) and is said again.
+in flight     the dispatcher's lease decides.
+Active        and claimed by nobody: its worker is gone; it is sent again with REATTACH.
+Waiting       sent, and not claimed yet: looked at again after the enqueue time-out. Not sent:
+              a push or a publish was lost; it is pushed now.
+
+Who was asked to stop has its tombstone left again.
 
 Lost publish, lost worker and retry delay are all this one mechanism.
 """
@@ -13,7 +17,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -22,9 +26,11 @@ from django.db import connection, transaction
 
 from beat.ownership import Ownership
 from beat.queries import SWEEPS
-from executions.claims import claimed_attempts
+from executions.bus.publishing import EventPublisher
+from executions.claims import KnownClaim, known_claims
 from executions.database import database_available
 from executions.entries import Entry, Flag
+from executions.events import decode
 from executions.scheduling import spec_bodies
 from executions.states import State
 from executions.transitions import postpone
@@ -59,38 +65,47 @@ class SweepTimes:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What to do about a row: ``push`` it with these flags, look again at ``next_check``, ``forbid`` it."""
+    """What to do about a row.
+
+    ``push`` it with these flags, look again at ``next_check``, ``forbid`` it (leave its tombstone),
+    say its outcome again (``repeat``: a message of events).
+    """
 
     push: Flag | None = None
     next_check: datetime | None = None
     forbid: bool = False
+    repeat: bytes = b""
 
 
-def judge_waiting(found: Whereabouts, now: datetime, times: SweepTimes) -> Verdict:
-    """A waiting row that is overdue (pure)."""
-    if found.in_flight:
-        return Verdict()
-    if found.sent_at is not None and now < found.sent_at + times.enqueue_timeout:
-        return Verdict(next_check=found.sent_at + times.enqueue_timeout)
+def judge(
+    row: OverdueRow, claim: KnownClaim | None, place: Whereabouts, now: datetime, times: SweepTimes
+) -> Verdict:
+    """A row whose ``check_at`` has passed (pure)."""
+    forbid = row.cancel_requested_at is not None
+    if claim is not None and claim.attempt >= row.attempt:
+        return replace(_judge_claimed(claim, now, times), forbid=forbid)
+    if place.in_flight:
+        return Verdict(forbid=forbid)
+    if row.state == State.ACTIVE:
+        return Verdict(push=Flag.REATTACH, next_check=now + 2 * times.run_lease, forbid=forbid)
+    if place.sent_at is not None and now < place.sent_at + times.enqueue_timeout:
+        return Verdict(next_check=place.sent_at + times.enqueue_timeout)
     return Verdict(push=Flag.NONE)
 
 
-def judge_active(
-    row: OverdueRow, claimed: int | None, found: Whereabouts, now: datetime, times: SweepTimes
-) -> Verdict:
-    """An active row whose lease check is due (pure). ``claimed``: the attempt that Redis knows a claim of."""
-    forbid = row.cancel_requested_at is not None
-    if claimed is not None and claimed >= row.attempt:
-        return Verdict(next_check=now + times.run_lease, forbid=forbid)
-    if found.in_flight:
-        return Verdict(forbid=forbid)
-    return Verdict(push=Flag.REATTACH, next_check=now + 2 * times.run_lease, forbid=forbid)
+def _judge_claimed(claim: KnownClaim, now: datetime, times: SweepTimes) -> Verdict:
+    """Somebody runs it, or has finished it and the recorder has not heard of it yet."""
+    unheard = bool(claim.outcome) and now - decode(claim.outcome)[0].at >= times.enqueue_timeout
+    return Verdict(next_check=now + times.run_lease, repeat=claim.outcome if unheard else b"")
 
 
 class Sweeper:
-    def __init__(self, window: Window, ownership: Ownership, times: SweepTimes) -> None:
+    def __init__(
+        self, window: Window, ownership: Ownership, events: EventPublisher, times: SweepTimes
+    ) -> None:
         self._window = window
         self._ownership = ownership
+        self._events = events
         self._times = times
 
     def run_once(self) -> float:
@@ -115,12 +130,10 @@ class Sweeper:
 
     def _sweep(self, rows: Sequence[OverdueRow], now: datetime) -> None:
         places = self._window.locate([(row.id, row.spec_id, row.attempt) for row in rows])
-        claims = claimed_attempts(self._window.store, [row.id for row in rows])
+        claims = known_claims(self._window.store, [row.id for row in rows])
         verdicts = [
-            judge_waiting(place, now, self._times)
-            if row.state == State.WAITING
-            else judge_active(row, claimed, place, now, self._times)
-            for row, place, claimed in zip(rows, places, claims, strict=True)
+            judge(row, claim, place, now, self._times)
+            for row, claim, place in zip(rows, claims, places, strict=True)
         ]
         self._carry_out(list(zip(rows, verdicts, strict=True)), now)
 
@@ -130,6 +143,9 @@ class Sweeper:
         for row, verdict in judged:
             if verdict.forbid:
                 self._window.forbid(row.id)
+            if verdict.repeat:
+                logger.warning("outcome_repeated", extra={"execution": row.id, "attempt": row.attempt})
+                self._events.publish(verdict.repeat)
         with transaction.atomic():
             postpone([(row.id, row.check_at, v.next_check) for row, v in judged if v.next_check is not None])
         if entries:

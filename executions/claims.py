@@ -7,6 +7,7 @@ the attempt fences: once attempt 2 is claimed, nobody can claim or renew attempt
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 from uuid import UUID
@@ -14,7 +15,6 @@ from uuid import UUID
 from executions.ids import shard_in
 from executions.store import Script, Store
 
-DONE_TTL = timedelta(hours=1)
 _CLAIM = Script("executions.lua", "claim.lua")
 _RENEW = Script("executions.lua", "renew.lua")
 _RELEASE = Script("executions.lua", "release.lua")
@@ -57,10 +57,16 @@ class Claims:
         ]
         return [Renewal(answer.decode()) for answer in self._store.run_each(_RENEW, calls)] if calls else []
 
-    def release(self, execution_id: UUID, attempt: int, *, done: bool) -> None:
-        """End the lease: ``done`` keeps duplicates out, otherwise another worker may claim at once."""
-        keep = DONE_TTL // _MS if done else 0
-        self._store.run(_RELEASE, [self._key(execution_id)], [attempt, self._token, keep])
+    def finish(self, execution_id: UUID, attempt: int, outcome: bytes, keep: timedelta) -> None:
+        """End the lease; for ``keep`` duplicates stay out, and ``outcome`` can be said again by the sweep."""
+        self._release(execution_id, attempt, keep, outcome)
+
+    def give_up(self, execution_id: UUID, attempt: int) -> None:
+        """End the lease: another worker may claim at once."""
+        self._release(execution_id, attempt, timedelta(0), b"")
+
+    def _release(self, execution_id: UUID, attempt: int, keep: timedelta, outcome: bytes) -> None:
+        self._store.run(_RELEASE, [self._key(execution_id)], [attempt, self._token, keep // _MS, outcome])
 
     def _key(self, execution_id: UUID) -> str:
         return claim_key(self._store, execution_id)
@@ -73,9 +79,22 @@ def claim_key(store: Store, execution_id: UUID) -> str:
     return store.key(shard_in(execution_id), "claim", execution_id.hex)
 
 
-def claimed_attempts(store: Store, runs: Sequence[UUID]) -> list[int | None]:
-    """The attempt of each run that somebody holds or has just finished; None: nobody (its worker is gone)."""
+@dataclass(frozen=True, slots=True)
+class KnownClaim:
+    """A claim as others see it; ``outcome``: the message that said how the attempt ended, if it has."""
+
+    attempt: int
+    outcome: bytes = b""
+
+
+def known_claims(store: Store, runs: Sequence[UUID]) -> list[KnownClaim | None]:
+    """Who holds or has finished each run; None: nobody (its worker is gone)."""
     if not runs:
         return []
     answers = store.batch(lambda pipe: [pipe.get(claim_key(store, run)) for run in runs])
-    return [None if answer is None else int(answer.split()[0]) for answer in answers]
+    return [None if answer is None else _known(answer) for answer in answers]
+
+
+def _known(value: bytes) -> KnownClaim:
+    attempt, status, rest = value.split(b" ", 2)
+    return KnownClaim(int(attempt), rest.partition(b" ")[2] if status == b"done" else b"")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 
+from django.conf import settings
 from django.db import transaction
 
 from executions.bus.consuming import BatchConsumer
-from executions.bus.topology import RECORDER
+from executions.bus.topology import RECORDER, may_lose_deliveries
 from executions.database import database_available
 from executions.events import Event
 from executions.scheduling import forbid, push_due_soon
@@ -21,14 +22,16 @@ def recorder(clock: Clock = SYSTEM_CLOCK) -> BatchConsumer:
     """A consumer that applies each batch in one transaction and then pushes what is due soon.
 
     An event is acknowledged only after its transaction has committed; it may come again,
-    and then changes nothing.
+    and then changes nothing. Over a transport that may lose a delivery with the consumer that
+    has it in hand, the history is written here as well as by the auditor.
     """
+    keep = may_lose_deliveries(settings.BROKER_URL)
 
     def handle(events: list[Event]) -> None:
         now = clock.now()
         with database_available():
             with transaction.atomic():
-                done = record(events, now)
+                done = record(events, now, keep=keep)
             push_due_soon(done.entries, now)
         forbid(done.unwanted)
         for event in done.unknown:

@@ -1,5 +1,5 @@
 -- Claims one attempt of one run for a worker. The attempt is the fence: a lower one never passes a higher one.
--- KEYS: 1 claim ("<attempt> held|done <token>"), 2 tombstone
+-- KEYS: 1 claim ("<attempt> held <token>" or "<attempt> done <token> <event of the outcome>"), 2 tombstone
 -- ARGV: 1 attempt, 2 token of the worker, 3 lease in ms
 -- Returns: won, held (by somebody else), done, stale (a later attempt exists), stopped (a tombstone)
 if redis.call('EXISTS', KEYS[2]) == 1 then return 'stopped' end

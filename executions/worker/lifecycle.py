@@ -24,7 +24,6 @@ from typing import TypeVar
 from django.conf import settings
 
 from containers.docker import DockerOptions
-from containers.logs import LogLimit, LogStore
 from containers.outcome import Outcome, Reason
 from containers.registry import RuntimeOptions, runtime_from
 from containers.runtime import Runtime, RuntimeUnavailable
@@ -32,7 +31,8 @@ from containers.spec import ContainerSpec, container_name
 from containers.supervise import Detached, Stop, run_to_end
 from executions.claims import Attempt, Claimed, Claims, Renewal
 from executions.entries import Entry, Flag
-from executions.events import Event
+from executions.events import Event, encode
+from executions.logs import log_store
 from executions.states import EventType
 from executions.store import Store, StoreUnavailable
 from executions.window import Window
@@ -95,7 +95,7 @@ class RunWorker:
         self._window = Window(store)
         self._claims = Claims(store, f"{name}/{uuid.uuid4().hex}", settings.PUNCTUAL_RUN_LEASE)
         self._leases = LeaseKeeper(self._claims)
-        self._logs = LogStore(settings.PUNCTUAL_LOG_DIR, _log_limit())
+        self._logs = log_store()
         self._clock = clock
 
     def begin(self, given: Assignment) -> Held | None:
@@ -152,8 +152,10 @@ class RunWorker:
 
     def report(self, held: Held, event_type: EventType, ended: Ended) -> None:
         """Publish the outcome; when it is safe, end the claim and forget the container."""
-        self.outbox.send(self._outcome(held, event_type, ended))
-        self._let_go(held, done=True)
+        event = self._outcome(held, event_type, ended)
+        self.outbox.send(event)
+        keep = 2 * settings.PUNCTUAL_ENQUEUE_TIMEOUT
+        self._let_go(held, lambda: self._claims.finish(*held.attempt, encode([event]), keep))
         self._forget(held.given)
         logger.info(
             "run_ended", extra={**_who(held.given), "reason": ended.reason, "exit_code": ended.exit_code}
@@ -164,7 +166,7 @@ class RunWorker:
         if not self.stopping.is_set():
             self._leases.drop(held.attempt)
             return
-        self._let_go(held, done=False)
+        self._let_go(held, lambda: self._claims.give_up(*held.attempt))
         try:
             self._push(held.given, Flag.REATTACH, timedelta(0))
         except StoreUnavailable:
@@ -204,10 +206,10 @@ class RunWorker:
             return Stop.DETACH if self.stopping.is_set() else None
         return Stop.CANCEL if answer is Renewal.STOPPED else Stop.DETACH
 
-    def _let_go(self, held: Held, *, done: bool) -> None:
+    def _let_go(self, held: Held, release: Callable[[], None]) -> None:
         self._leases.drop(held.attempt)
         try:
-            self._claims.release(*held.attempt, done=done)
+            release()
         except StoreUnavailable:
             logger.warning("claim_left_to_end", extra=_who(held.given))
 
@@ -259,11 +261,6 @@ def run_defaults() -> RunDefaults:
         start_timeout=settings.PUNCTUAL_START_TIMEOUT,
         grace=settings.PUNCTUAL_GRACE,
     )
-
-
-def _log_limit() -> LogLimit:
-    half = settings.PUNCTUAL_LOG_LIMIT_BYTES // 2
-    return LogLimit(head=half, tail=half)
 
 
 def configured_runtime() -> Runtime:

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import http.client
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from scheduler_project.standalone.claims import ADDRESS
 from scheduler_project.standalone.programs import set_up_django
-
-if TYPE_CHECKING:
-    from kombu import Connection
 
 
 def web_answers(port: int) -> bool:
@@ -53,20 +48,9 @@ def docker_answers() -> int:
 def await_drained() -> int:
     """Returns 0 when the queues of the recorder and the auditor are empty; it waits for that."""
     set_up_django()
-    from executions.bus.connection import connect
+    from executions.bus.depth import messages_waiting
     from executions.bus.topology import AUDITOR, RECORDER
 
-    with connect() as connection:
-        while any(_waiting(connection, name) for name in (RECORDER, AUDITOR)):
-            time.sleep(0.05)
+    while messages_waiting([RECORDER, AUDITOR]):
+        time.sleep(0.05)
     return 0
-
-
-def _waiting(connection: Connection, queue: str) -> int:
-    """How many messages wait in ``queue``; an empty one is missing to the Redis transport."""
-    try:
-        with connection.channel() as channel:
-            declare: Callable[..., Any] = channel.queue_declare  # type: ignore[attr-defined]
-            return int(declare(queue, passive=True).message_count)
-    except connection.channel_errors:
-        return 0

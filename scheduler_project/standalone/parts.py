@@ -55,6 +55,8 @@ class Parts:
         env = {**os.environ, **self._given, **self.addresses(runtime)}
         env |= {"PUNCTUAL_HOME": self._options.home, "PUNCTUAL_PORT": str(self._options.port)}
         env.setdefault("DJANGO_SETTINGS_MODULE", "scheduler_project.settings")
+        # kombu's Redis transport may lose a delivery with the process that has it in hand: look again soon.
+        env.setdefault("PUNCTUAL_ENQUEUE_TIMEOUT", "1m")
         if "ALLOWED_HOSTS" in self._given:
             env["ALLOWED_HOSTS"] = self._given["ALLOWED_HOSTS"] + ",127.0.0.1,localhost"
         return env

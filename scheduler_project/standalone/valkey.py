@@ -57,15 +57,15 @@ class Valkey:
         )
 
     def ready(self) -> bool:
-        import redis
+        from executions.store import Store, StoreUnavailable
 
-        client = redis.Redis(unix_socket_path=str(self._socket), socket_timeout=5)
+        store = Store(f"unix://{quote(str(self._socket))}", "")
         try:
-            return bool(client.ping())
-        except (redis.ConnectionError, redis.TimeoutError):  # also while it still loads its data
+            return store.now_ms() > 0
+        except StoreUnavailable:  # also while it still loads its data
             return False
         finally:
-            client.close()
+            store.close()
 
 
 def binary() -> Path:
