@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from uuid import UUID
 
 from django.conf import settings
+from django.db import transaction
 
 from executions.entries import Entry
 from executions.models import RunSpec
@@ -19,14 +21,18 @@ logger = logging.getLogger(__name__)
 
 
 def push_due_soon(entries: Sequence[Entry], now: datetime) -> None:
-    """Add the entries that are due inside the window. To be called after the commit.
+    """Add the entries that are due inside the window, once the outermost transaction has committed.
 
-    Where Redis is away nothing is lost: the overdue sweep finds the rows.
+    A run that began before its row can be seen would report to nobody. Where Redis is away
+    nothing is lost: the overdue sweep finds the rows.
     """
     horizon = now + settings.PUNCTUAL_WINDOW + SLACK
     soon = [entry for entry in entries if entry.due <= horizon]
-    if not soon:
-        return
+    if soon:
+        transaction.on_commit(partial(_push, soon))
+
+
+def _push(soon: Sequence[Entry]) -> None:
     try:
         Window(default_store()).add(soon, spec_bodies({entry.spec_id for entry in soon}))
     except StoreUnavailable as error:
@@ -34,10 +40,15 @@ def push_due_soon(entries: Sequence[Entry], now: datetime) -> None:
 
 
 def forbid(execution_ids: Sequence[UUID]) -> None:
-    """Leave tombstones: what is queued must not start, what runs must stop.
+    """Leave tombstones, after the commit: what is queued must not start, what runs must stop.
 
     Where Redis is away, the recorder leaves them again when it hears that such a run has begun.
     """
+    if execution_ids:
+        transaction.on_commit(partial(_forbid, execution_ids))
+
+
+def _forbid(execution_ids: Sequence[UUID]) -> None:
     window = Window(default_store())
     try:
         for execution_id in execution_ids:

@@ -192,11 +192,13 @@ class System:
 _CREATE = """
 import json, os
 from django.contrib.auth.models import User
+from django.db import transaction
 from jobs.definitions import read_definition
 from jobs.services import create_job
 from scheduler_project.kernel.clock import utcnow
 user, _ = User.objects.get_or_create(username="tests", defaults={"is_superuser": True})
-made = [create_job(read_definition(body), user, utcnow()) for body in json.loads(os.environ["JOBS"])]
+with transaction.atomic():
+    made = [create_job(read_definition(body), user, utcnow()) for body in json.loads(os.environ["JOBS"])]
 print(json.dumps([str(one.job.id) for one in made]))
 """
 
