@@ -18,4 +18,4 @@ check "ruff format" "$BIN/ruff" format --check .
 check mypy "$BIN/mypy" .
 check import-linter "$BIN/lint-imports"
 check migrations scripts/check_migrations.sh
-check pytest "$BIN/python" -m pytest "$@"
+check pytest "$BIN/python" -m pytest -n 2 --dist loadfile "$@"

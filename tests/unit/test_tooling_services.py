@@ -63,6 +63,8 @@ def test_names_are_unique_and_fit_into_every_service() -> None:
         ("punctual_test_of_mine", False),
         ("somebodys_punctual_test_1_x", False),
     ],
+    # The names are new in every process: as ids they would make two processes collect different tests.
+    ids=["old", "old copy of Django's", "young", "not ours", "nearly ours", "somebody's"],
 )
 def test_only_old_names_of_ours_are_left_over(name: str, leftover: bool) -> None:
     assert services.is_leftover(name, timedelta(hours=3), NOW) is leftover
