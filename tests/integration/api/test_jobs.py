@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 from rest_framework.test import APIClient
@@ -65,8 +66,11 @@ def test_a_job_reads_as_it_was_given(member: APIClient) -> None:
     }
 
 
-def test_a_job_that_is_due_soon_is_in_the_window_at_once(member: APIClient, window: Window) -> None:
-    made = create(member, schedule="now")
+def test_a_job_that_is_due_soon_is_in_the_window_as_soon_as_it_is_committed(
+    member: APIClient, window: Window, django_capture_on_commit_callbacks: Any
+) -> None:
+    with django_capture_on_commit_callbacks(execute=True):
+        made = create(member, schedule="now")
 
     shard = Job.objects.get(id=made["jobId"]).shard
     (due,) = window.pop([shard], timedelta(seconds=5), 10)
