@@ -40,7 +40,8 @@ class Environment:
         value = self.text(name)
         if not value:
             return default
-        if not (value.isascii() and value.isdigit()) or not minimum <= int(value) <= maximum:
+        readable = value.isascii() and value.isdigit() and len(value) <= 20
+        if not readable or not minimum <= int(value) <= maximum:
             raise _refusal(name, value, f"a whole number from {minimum} to {maximum}")
         return int(value)
 
@@ -70,10 +71,17 @@ class Environment:
     def url(self, name: str, default: str, schemes: Sequence[str]) -> str:
         """A URL of one of ``schemes``; the message never repeats the URL, which may hold a password."""
         value = self.text(name, default)
-        if value and urlsplit(value).scheme not in schemes:
+        if value and _scheme(value) not in schemes:
             forms = ", ".join(f"{scheme}://…" for scheme in schemes)
             raise ImproperlyConfigured(f"{name}: not a URL of an allowed kind. Allowed: {forms}.")
         return value
+
+
+def _scheme(url: str) -> str:
+    try:
+        return urlsplit(url).scheme
+    except ValueError:  # a bracket that nothing closes
+        return ""
 
 
 def _refusal(name: str, value: str, allowed: str) -> ImproperlyConfigured:

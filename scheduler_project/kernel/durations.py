@@ -45,7 +45,10 @@ def _read(value: object, field: str) -> timedelta:
         return timedelta(seconds=int(text))
     if not _WHOLE.fullmatch(text):
         raise InvalidValue(f"{value!r} is not a length of time: {_ALLOWED}", field=field)
-    return sum((float(number) * UNITS[unit] for number, unit in _TOKEN.findall(text)), timedelta(0))
+    try:
+        return sum((float(number) * UNITS[unit] for number, unit in _TOKEN.findall(text)), timedelta(0))
+    except OverflowError:  # longer than a timedelta can say
+        return timedelta.max
 
 
 def format_duration(length: timedelta) -> str:

@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import logging
+
+from scheduler_project.logs import EventFormatter
+
+
+def line(message: str, **fields: object) -> str:
+    record = logging.LogRecord("beat.dispatcher", logging.INFO, "", 0, message, (), None)
+    record.created = 1796004000.1234
+    record.__dict__.update(fields)
+    return EventFormatter().format(record)
+
+
+def test_a_line_is_time_level_logger_event_and_fields() -> None:
+    assert line("runs_sent", runs=12, shard=3) == (
+        "2026-11-30T02:00:00.123Z INFO beat.dispatcher runs_sent runs=12 shard=3"
+    )
+
+
+def test_a_value_with_blanks_quotes_or_nothing_in_it_is_quoted_on_one_line() -> None:
+    assert line("x", error='a "b"\nc', empty="").endswith(r'x error="a \"b\"\nc" empty=""')
+
+
+def test_a_traceback_follows_its_line() -> None:
+    try:
+        raise ValueError("why")
+    except ValueError as error:
+        text = line("failed", exc_info=(ValueError, error, error.__traceback__))
+    assert text.splitlines()[0].endswith(" failed")
+    assert text.splitlines()[-1] == "ValueError: why"
