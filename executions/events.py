@@ -89,7 +89,7 @@ def decode(body: bytes | str) -> list[Event]:
         return [event for item in items for event in _expand(item)]
     except InvalidValue:
         raise
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise InvalidValue(f"not a message of events: {type(error).__name__}: {error}") from error
 
 
@@ -98,15 +98,20 @@ def _expand(item: dict[str, Any]) -> list[Event]:
     common: dict[str, Any] = {
         "type": EventType(item["type"]),
         "at": _instant(item["at"]),
-        "worker": str(item.get("worker", "")),
-        "reason": str(item.get("reason", "")),
-        "message": str(item.get("message", "")),
+        "worker": _storable(item.get("worker", "")),
+        "reason": _storable(item.get("reason", "")),
+        "message": _storable(item.get("message", "")),
         "exit_code": _exit_code(item.get("exit_code")),
         "queued_at": _instant(item["queued_at"]) if "queued_at" in item else None,
         "started_at": _instant(item["started_at"]) if "started_at" in item else None,
         "retryable": bool(item.get("retryable", True)),
     }
     return [Event(execution_id=UUID(run), attempt=_attempt(attempt), **common) for run, attempt in runs]
+
+
+def _storable(value: object) -> str:
+    """As PostgreSQL takes it: a NUL or half a surrogate pair must not cost a run its outcome."""
+    return str(value).replace("\0", "\N{REPLACEMENT CHARACTER}").encode(errors="replace").decode()
 
 
 def _attempt(value: object) -> int:
