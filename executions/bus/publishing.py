@@ -84,10 +84,10 @@ class RunPublisher:
         try:
             with reachable():
                 producer, confirms = self._ready()
-                confirms.begin()
+                confirms.begin(len(messages))
                 for message in messages:
                     self._send(producer, message)
-                lost = confirms.wait(len(messages), CONFIRM_TIMEOUT_S)
+                lost = confirms.wait(CONFIRM_TIMEOUT_S)
         except BusUnavailable:
             self.close()
             raise
@@ -144,21 +144,21 @@ _EMBED = {"callbacks": None, "errbacks": None, "chain": None, "chord": None}
 
 
 class _Confirms(Protocol):
-    def begin(self) -> None:
-        """A new batch starts."""
+    def begin(self, count: int) -> None:
+        """A new batch of ``count`` messages starts."""
 
-    def wait(self, count: int, timeout_s: float) -> set[int]:
-        """Wait for the fate of all ``count`` messages; the numbers (from 0) of those that were lost."""
+    def wait(self, timeout_s: float) -> set[int]:
+        """Wait for the fate of the whole batch; the numbers (from 0) of the messages that were lost."""
         ...
 
 
 class _Answered:
     """Redis answers each command, so what was published without an error is there."""
 
-    def begin(self) -> None:
+    def begin(self, count: int) -> None:
         return
 
-    def wait(self, count: int, timeout_s: float) -> set[int]:
+    def wait(self, timeout_s: float) -> set[int]:
         return set()
 
 
@@ -170,8 +170,8 @@ class _AmqpConfirms:
 
     def __init__(self, connection: Connection, channel: Any) -> None:
         self._connection = connection
-        self._published = 0
         self._first = 1
+        self._count = 0
         self._open: set[int] = set()
         self._lost: set[int] = set()
         self._returned = 0
@@ -180,22 +180,24 @@ class _AmqpConfirms:
         channel.events["basic_nack"].add(self._refused)
         channel.events["basic_return"].add(self._came_back)
 
-    def begin(self) -> None:
-        self._first = self._published + 1
+    def begin(self, count: int) -> None:
+        """Before the first message goes out: py-amqp reads what has come, acks too, while it publishes."""
+        self._first, self._count = self._first + self._count, count
+        self._open = set(range(self._first, self._first + count))
         self._lost = set()
         self._returned = 0
 
-    def wait(self, count: int, timeout_s: float) -> set[int]:
-        self._open = set(range(self._first, self._first + count))
-        self._published += count
+    def wait(self, timeout_s: float) -> set[int]:
         deadline = monotonic() + timeout_s
         while self._open:
             left = deadline - monotonic()
             if left <= 0:
-                raise BusUnavailable(f"{len(self._open)} of {count} runs were not confirmed in {timeout_s} s")
+                raise BusUnavailable(
+                    f"{len(self._open)} of {self._count} runs were not confirmed in {timeout_s} s"
+                )
             self._connection.drain_events(timeout=left)
         if self._returned:
-            return set(range(count))
+            return set(range(self._count))
         return {tag - self._first for tag in self._lost}
 
     def _acknowledged(self, delivery_tag: int, multiple: bool) -> None:
