@@ -72,6 +72,7 @@ class Dispatcher:
         self._events.close()
 
     def _dispatch(self, dues: Sequence[Due]) -> None:
+        self._forget_old_specs()
         batch: list[tuple[int, Popped]] = []
         for due in dues:
             self._fetch_specs(due)
@@ -102,6 +103,9 @@ class Dispatcher:
     def _fetch_specs(self, due: Due) -> None:
         unknown = {run.spec_head for run in due.runs} - self._specs.keys()
         self._specs.update(self._window.specs(due.shard, sorted(unknown)))
+
+    def _forget_old_specs(self) -> None:
+        """Between ticks only: a batch needs all of its own until it is sent."""
         while len(self._specs) > SPECS_KEPT:
             self._specs.popitem(last=False)
 

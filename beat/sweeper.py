@@ -135,10 +135,10 @@ class Sweeper:
             judge(row, claim, place, now, self._times)
             for row, claim, place in zip(rows, claims, places, strict=True)
         ]
-        self._carry_out(list(zip(rows, verdicts, strict=True)), now)
+        self._carry_out(list(zip(rows, verdicts, strict=True)))
 
-    def _carry_out(self, judged: Sequence[tuple[OverdueRow, Verdict]], now: datetime) -> None:
-        entries = [_entry(row, verdict.push, now) for row, verdict in judged if verdict.push is not None]
+    def _carry_out(self, judged: Sequence[tuple[OverdueRow, Verdict]]) -> None:
+        entries = [_entry(row, verdict.push) for row, verdict in judged if verdict.push is not None]
         self._window.add(entries, spec_bodies({entry.spec_id for entry in entries}))
         for row, verdict in judged:
             if verdict.forbid:
@@ -152,8 +152,9 @@ class Sweeper:
             logger.warning("overdue_pushed", extra=_counts(judged))
 
 
-def _entry(row: OverdueRow, flags: Flag, now: datetime) -> Entry:
-    return Entry(execution_id=row.id, spec_id=row.spec_id, attempt=row.attempt, due=now, flags=flags)
+def _entry(row: OverdueRow, flags: Flag) -> Entry:
+    """Due when the row is: what waits its turn in a bucket already stays there once, and keeps its turn."""
+    return Entry(execution_id=row.id, spec_id=row.spec_id, attempt=row.attempt, due=row.check_at, flags=flags)
 
 
 def _counts(judged: Sequence[tuple[OverdueRow, Verdict]]) -> dict[str, Any]:
