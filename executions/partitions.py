@@ -117,18 +117,25 @@ def _refill_from_aside(table: str) -> None:
 
 def _drop_old(done: Maintained, oldest_day: date) -> None:
     """Drop the days before ``oldest_day``, events first, so that no event outlives its execution unseen."""
-    for name in partitions_of(EXECUTIONS):
+    for name in _days():
         if name >= partition_name(EXECUTIONS, oldest_day):
             continue
         with transaction.atomic():
             _take_turn()
-            if _has_unfinished(name):
+            there = {*partitions_of(EXECUTIONS), *partitions_of(EVENTS)}  # another may have been faster
+            if name in there and _has_unfinished(name):
                 done.kept.append(name)
                 continue
-            events = name.replace(EXECUTIONS, EVENTS)
-            for victim in (events, name):
-                _execute("DROP TABLE IF EXISTS {name}", name=sql.Identifier(victim))
-                done.dropped.append(victim)
+            for victim in (name.replace(EXECUTIONS, EVENTS), name):
+                if victim in there:
+                    _execute("DROP TABLE {name}", name=sql.Identifier(victim))
+                    done.dropped.append(victim)
+
+
+def _days() -> list[str]:
+    """The partitions of executions, and what those of events without one would be called, in order of time."""
+    events = {name.replace(EVENTS, EXECUTIONS) for name in partitions_of(EVENTS)}
+    return sorted(events.union(partitions_of(EXECUTIONS)))
 
 
 def _has_unfinished(partition: str) -> bool:
