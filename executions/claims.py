@@ -45,9 +45,11 @@ class Claims:
         self._token = token
         self._lease_ms = lease // _MS
 
-    def claim(self, execution_id: UUID, attempt: int) -> Claimed:
+    def claim(self, execution_id: UUID, attempt: int, *, reattach: bool = False) -> Claimed:
+        """Claim an attempt; ``reattach``: one that has begun already, and that a tombstone asks to stop."""
         keys = [self._key(execution_id), self._tombstone(execution_id)]
-        return Claimed(self._store.run(_CLAIM, keys, [attempt, self._token, self._lease_ms]).decode())
+        arguments = [attempt, self._token, self._lease_ms, int(reattach)]
+        return Claimed(self._store.run(_CLAIM, keys, arguments).decode())
 
     def renew(self, attempts: Sequence[Attempt]) -> list[Renewal]:
         """Renew each, in one round trip."""

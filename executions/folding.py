@@ -9,6 +9,7 @@ here, and writes back what changed. Events may come twice or out of order; the r
    JOB_QUEUED cannot reach a row past it: any order gives the same row.
 4. JOB_FAILED with retries left makes the row Waiting again with the next attempt;
    JOB_LOST does the same from a budget of its own, since losing a worker is not the job's failure.
+   A run that somebody has asked to stop is not tried again: its tombstone would let no worker start it.
 """
 
 from __future__ import annotations
@@ -57,6 +58,7 @@ class Run:
     started_at: datetime | None = None
     finished_at: datetime | None = None
     check_at: datetime | None = None
+    cancel_requested: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +95,7 @@ def _apply(run: Run, event: Event, context: Context) -> tuple[Run, list[Event]]:
 
 def _queue(run: Run, event: Event, context: Context) -> Run:
     if run.queued_at is not None:
-        return run
+        return replace(run, queued_at=_earliest(run.queued_at, event.at))
     return replace(run, queued_at=event.at, check_at=context.now + context.timing.enqueue_timeout)
 
 
@@ -104,8 +106,11 @@ def _start(run: Run, event: Event, context: Context) -> Run:
         reason="",
         message="",
         worker=event.worker,
-        queued_at=run.queued_at or event.queued_at,
-        started_at=run.started_at if run.state is State.ACTIVE else event.started_at or event.at,
+        exit_code=None,
+        queued_at=_earliest(run.queued_at, event.queued_at),
+        started_at=_earliest(
+            run.started_at if run.state is State.ACTIVE else None, event.started_at or event.at
+        ),
         check_at=context.now + context.timing.lease_check,
     )
 
@@ -118,18 +123,25 @@ def _finish(run: Run, event: Event, state: State) -> Run:
         message=event.message,
         worker=event.worker or run.worker,
         exit_code=event.exit_code,
-        queued_at=run.queued_at or event.queued_at,
-        started_at=event.started_at or run.started_at,
+        queued_at=_earliest(run.queued_at, event.queued_at),
+        started_at=_earliest(run.started_at if run.state is State.ACTIVE else None, event.started_at)
+        or run.started_at,
         finished_at=event.at,
         check_at=None,
     )
+
+
+def _earliest(*instants: datetime | None) -> datetime | None:
+    """An attempt may be sent or taken up more than once: what counts is the first time."""
+    return min((instant for instant in instants if instant is not None), default=None)
 
 
 def _fail(run: Run, event: Event, context: Context) -> tuple[Run, list[Event]]:
     """Counts the failure or loss and tries again while there is budget; otherwise it is the end."""
     lost = event.type is EventType.LOST
     failures, losses = run.failures + (not lost), run.losses + lost
-    again = losses <= LOST_LIMIT if lost else event.retryable and failures <= context.policy.retries
+    budget = losses <= LOST_LIMIT if lost else event.retryable and failures <= context.policy.retries
+    again = budget and not run.cancel_requested
     counted = replace(run, failures=failures, losses=losses)
     if not again:
         return _finish(counted, event, State.COMPLETED_ABNORMALLY), []

@@ -80,6 +80,7 @@ def insert(new: Sequence[NewExecution]) -> list[Entry]:
     """Make rows; what exists already stays as it is. Returns the window entries of those that are new."""
     if not new:
         return []
+    new = sorted(new, key=lambda item: item.id)  # in one order, so that two who make the same cannot deadlock
     columns = (
         "id", "job_id", "spec_id", "owner_id", "shard", "trigger", "scheduled_for",
         "state", "reason", "message", "missed", "finished_at", "check_at",
@@ -106,7 +107,7 @@ def _skip(item: NewExecution) -> Event:
 
 def append_history(events: Iterable[Event]) -> None:
     """Append to the history; an event that is there already changes nothing."""
-    items = list(events)
+    items = sorted(events, key=lambda event: (event.execution_id, event.id))  # the same
     if items:
         names = ("execution_id", "id", "type", "attempt", "at", "worker", "reason", "message", "exit_code")
         _run("append_events", _columns(items, names))
@@ -138,8 +139,8 @@ def _lock(identities: set[UUID]) -> dict[UUID, _Locked]:
 
 
 def _locked(row: tuple[Any, ...]) -> _Locked:
-    run = Run(row[0], State(row[1]), *row[2:13])
-    job_id, spec_id, _owner_id, trigger, scheduled_for, body = row[13:]
+    run = Run(row[0], State(row[1]), *row[2:14])
+    job_id, spec_id, _owner_id, trigger, scheduled_for, body = row[14:]
     return _Locked(run, job_id, spec_id, Trigger(trigger), scheduled_for, Spec.from_json(_json(body)))
 
 

@@ -1,8 +1,8 @@
 -- Claims one attempt of one run for a worker. The attempt is the fence: a lower one never passes a higher one.
 -- KEYS: 1 claim ("<attempt> held <token>" or "<attempt> done <token> <event of the outcome>"), 2 tombstone
--- ARGV: 1 attempt, 2 token of the worker, 3 lease in ms
+-- ARGV: 1 attempt, 2 token of the worker, 3 lease in ms, 4 whether it takes up what has begun (1): to stop it, if need be
 -- Returns: won, held (by somebody else), done, stale (a later attempt exists), stopped (a tombstone)
-if redis.call('EXISTS', KEYS[2]) == 1 then return 'stopped' end
+if ARGV[4] ~= '1' and redis.call('EXISTS', KEYS[2]) == 1 then return 'stopped' end
 local current = redis.call('GET', KEYS[1])
 if current then
     local attempt, status, token = current:match('^(%d+) (%a+) (.*)$')

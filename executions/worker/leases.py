@@ -24,15 +24,26 @@ class LeaseKeeper:
         self._claims = claims
         self._lock = threading.Lock()
         self._answers: dict[Attempt, Renewal] = {}
+        self._reserved: set[Attempt] = set()
         self._service = BackgroundService("leases", self._renew)
         self._service.start()
 
+    def reserve(self, attempt: Attempt) -> bool:
+        """Before it is claimed; False where it is held or being claimed here already."""
+        with self._lock:
+            if attempt in self._reserved or attempt in self._answers:
+                return False
+            self._reserved.add(attempt)
+            return True
+
     def hold(self, attempt: Attempt) -> None:
         with self._lock:
+            self._reserved.discard(attempt)
             self._answers[attempt] = Renewal.HELD
 
     def drop(self, attempt: Attempt) -> None:
         with self._lock:
+            self._reserved.discard(attempt)
             self._answers.pop(attempt, None)
 
     def answer(self, attempt: Attempt) -> Renewal:

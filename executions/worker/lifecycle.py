@@ -103,10 +103,9 @@ class RunWorker:
 
         Stopping: it could not be claimed before this worker ends; it is to be left to others.
         """
-        claimed = self._patiently(given, lambda: self._claims.claim(given.execution_id, given.attempt))
+        claimed = self._claim(given)
         if claimed is Claimed.WON:
             held = Held(given, self._clock.now())
-            self._leases.hold(held.attempt)
             self.outbox.send(self._started(held))
             logger.info("run_started", extra=_who(given))
             return held
@@ -116,6 +115,21 @@ class RunWorker:
             later = settings.PUNCTUAL_RUN_LEASE + timedelta(seconds=1)
             self._patiently(given, lambda: self._push(given, given.flags | Flag.RECHECK, later))
         return None
+
+    def _claim(self, given: Assignment) -> Claimed:
+        """A second delivery of what this worker runs already is as held as by any other."""
+        attempt = given.execution_id, given.attempt
+        if not self._leases.reserve(attempt):
+            return Claimed.HELD
+        claimed, reattach = Claimed.HELD, Flag.REATTACH in given.flags
+        try:
+            claimed = self._patiently(given, lambda: self._claims.claim(*attempt, reattach=reattach))
+        finally:
+            if claimed is Claimed.WON:
+                self._leases.hold(attempt)
+            else:
+                self._leases.drop(attempt)
+        return claimed
 
     def execute(self, held: Held) -> Ended:
         """Run the attempt's container to its end. Detached: it goes on, watched by nobody now."""
