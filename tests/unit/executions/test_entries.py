@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from uuid import UUID
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from executions.entries import MEMBER_BYTES, Entry, Flag, sent_member, spec_head, unpack
+from executions.ids import execution_id
+
+DUE = datetime(2026, 11, 30, 2, tzinfo=UTC)
+flags = st.sampled_from([Flag.NONE, Flag.REATTACH, Flag.RECHECK, Flag.REATTACH | Flag.RECHECK])
+
+
+@given(st.uuids(), st.uuids(), st.integers(1, 65535), flags)
+def test_a_member_is_27_bytes_and_reads_back_as_it_was(
+    run: UUID, spec: UUID, attempt: int, flag: Flag
+) -> None:
+    entry = Entry(execution_id=run, spec_id=spec, attempt=attempt, due=DUE, flags=flag)
+    popped = unpack(entry.member)
+    assert len(entry.member) == MEMBER_BYTES == 27
+    assert (popped.execution_id, popped.attempt, popped.flags) == (run, attempt, flag)
+    assert popped.spec_head == spec_head(spec)
+    assert popped.member == entry.member
+    assert popped.sent_member == sent_member(run, attempt)
+
+
+def test_the_score_is_the_due_time_and_the_shard_that_of_the_run() -> None:
+    run = execution_id(UUID(int=7), DUE, "schedule", 11)
+    entry = Entry(execution_id=run, spec_id=UUID(int=1), attempt=1, due=DUE)
+    assert (entry.score, entry.shard) == (int(DUE.timestamp() * 1000), 11)
+
+
+def test_another_attempt_is_another_member() -> None:
+    one, two = (
+        Entry(execution_id=UUID(int=1), spec_id=UUID(int=2), attempt=attempt, due=DUE) for attempt in (1, 2)
+    )
+    assert one.member != two.member
