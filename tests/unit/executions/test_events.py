@@ -15,7 +15,7 @@ from scheduler_project.kernel.errors import InvalidValue
 AT = datetime(2026, 11, 30, 2, 0, 0, 5, tzinfo=UTC)
 RUN = UUID("019ad27d-3400-7003-8000-000000000001")
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
-instants = st.datetimes(datetime(1971, 1, 1), datetime(6000, 1, 1), timezones=st.just(UTC))
+instants = st.datetimes(datetime(1971, 1, 1), datetime(6000, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001 -- hypothesis wants it naive
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),

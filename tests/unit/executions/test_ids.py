@@ -20,7 +20,7 @@ from executions.ids import (
 from scheduler_project.kernel.clock import EPOCH
 from scheduler_project.kernel.errors import InvalidValue
 
-instants = st.datetimes(datetime(1970, 1, 1), datetime(6400, 1, 1), timezones=st.just(UTC))
+instants = st.datetimes(datetime(1970, 1, 1), datetime(6400, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001 -- hypothesis wants it naive
 shards = st.integers(0, 4095)
 JOB = UUID("00000000-0000-4000-8000-000000000001")
 DUE = datetime(2026, 11, 30, 2, 0, 0, 123456, tzinfo=UTC)

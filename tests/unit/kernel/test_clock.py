@@ -16,7 +16,7 @@ from scheduler_project.kernel.clock import (
     utcnow,
 )
 
-instants = st.datetimes(datetime(1900, 1, 1), timezones=st.just(UTC))
+instants = st.datetimes(datetime(1900, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001 -- hypothesis wants it naive
 
 
 @given(instants)

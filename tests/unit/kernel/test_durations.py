@@ -44,7 +44,8 @@ def test_what_people_write(text: object, seconds: float) -> None:
     "value",
     [
         "", " ", "m", "5x", "5 minutes", "-5m", "1h-5m", "5m5", "٣s", "1e3s", "1.s", ".5s", "inf", "nan",
-        "999999999w", "999999999w999999999w", "3661d", "9" * 11, 10**10, 10**400, -1, True, None, 1.5, [], {}, b"5m",
+        "999999999w", "999999999w999999999w", "3661d", "9" * 11, 10**10, 10**400, -1, True, None, 1.5, [], {},
+        b"5m",
     ],
 )  # fmt: skip
 def test_nonsense_is_refused_with_the_value_and_the_field(value: object) -> None:
