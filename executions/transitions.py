@@ -80,7 +80,8 @@ def insert(new: Sequence[NewExecution]) -> list[Entry]:
     """Make rows; what exists already stays as it is. Returns the window entries of those that are new."""
     if not new:
         return []
-    new = sorted(new, key=lambda item: item.id)  # in one order, so that two who make the same cannot deadlock
+    by_id = {item.id: item for item in new}
+    new = [by_id[i] for i in sorted(by_id)]  # in one order, so that two who make the same cannot deadlock
     columns = (
         "id", "job_id", "spec_id", "owner_id", "shard", "trigger", "scheduled_for",
         "state", "reason", "message", "missed", "finished_at", "check_at",
