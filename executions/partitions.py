@@ -133,7 +133,7 @@ def _drop_old(done: Maintained, oldest_day: date) -> None:
 
 
 def _days() -> list[str]:
-    """The partitions of executions, and what those of events without one would be called, in order of time."""
+    """The partitions of executions, and what those of events without one would be called, by time."""
     events = {name.replace(EVENTS, EXECUTIONS) for name in partitions_of(EVENTS)}
     return sorted(events.union(partitions_of(EXECUTIONS)))
 

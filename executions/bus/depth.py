@@ -20,6 +20,8 @@ def _waiting(connection: Connection, queue: str) -> int:
     try:
         with connection.channel() as channel:
             declare: Any = channel.queue_declare  # type: ignore[attr-defined]
-            return int(declare(queue, passive=True).message_count)
-    except connection.channel_errors:  # an empty queue is missing to kombu's Redis transport
+            # kombu's Redis transport looks for a queue without its key prefix, and so finds none
+            passive = connection.transport.driver_type == "amqp"
+            return int(declare(queue, passive=passive).message_count)
+    except connection.channel_errors:  # there is no such queue
         return 0

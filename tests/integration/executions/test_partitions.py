@@ -34,7 +34,7 @@ def ours(table: str) -> list[str]:
     return [name for name in partitions_of(table) if name >= partition_name(table, date(2031, 1, 1))]
 
 
-def place_of(model: type, **found: Any) -> str:
+def place_of(model: Any, **found: Any) -> str:
     with connection.cursor() as cursor:
         (key, value), *_ = found.items()
         cursor.execute(

@@ -37,7 +37,7 @@ pytestmark = pytest.mark.django_db
 
 
 def row_of(run: UUID) -> dict[str, Any]:
-    return Execution.objects.filter(id=run).values().get()
+    return dict(Execution.objects.filter(id=run).values().get())
 
 
 def test_a_run_to_its_end_is_one_row_with_its_times() -> None:
@@ -211,7 +211,7 @@ def test_history_is_append_only_by_every_way(change: str, table: str) -> None:
 def test_update_of_rows_is_guarded_by_what_they_were_read_as() -> None:
     """``update_runs`` alone, without the lock before it."""
     run = make_run()
-    values = [[run], ["Active"], [1], ["Cancelled"], [1], [0], [0], [""], [""], [""], [None]]
+    values: list[Any] = [[run], ["Active"], [1], ["Cancelled"], [1], [0], [0], [""], [""], [""], [None]]
     with connection.cursor() as cursor:
         cursor.execute(TRANSITIONS["update_runs"], [*values, [None], [None], [utcnow()], [None], run, run])
         assert cursor.fetchall() == []
