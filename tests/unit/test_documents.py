@@ -2,39 +2,88 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
-from django.urls import get_resolver
+from django.urls import URLPattern, resolve
 
+from executions.api.urls import urlpatterns as execution_urls
 from executions.states import MOVES, State
+from jobs.api.urls import urlpatterns as job_urls
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 DOCUMENTS = sorted(
     [ROOT / "README.md", ROOT / "CHANGELOG.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/*.md")]
 )
+AN_ID = "01a22b14-f804-7009-9230-2fb898b5b11b"
+WRITTEN_IN_OTHER_WORDS = {  # defaults and limits that are no literals, or that people write otherwise
+    "64 << 20": "64 MiB",
+    "1 << 30": "1 GiB",
+    "6 << 20": "6 MiB",
+    "1 << 40": "2^40",
+    "1 << 50": "2^50",
+    "str(PUNCTUAL_HOME / 'logs')": "PUNCTUAL_HOME",
+}
+
+
+def table_rows(text: str, heading: str) -> list[list[str]]:
+    """The cells of the first table below ``heading``, without its head."""
+    lines = text.partition(f"\n{heading}\n")[2].splitlines()
+    begin = next(number for number, line in enumerate(lines) if line.startswith("| "))
+    rows = []
+    for line in lines[begin + 2 :]:
+        if not line.startswith("|"):
+            break
+        rows.append([cell.strip() for cell in line[1:-1].split("|")])
+    return rows
+
+
+def readings() -> dict[str, ast.Call]:
+    """The calls ``env.<kind>("NAME", …)`` in settings.py, by name."""
+    tree = ast.parse((ROOT / "scheduler_project/settings.py").read_text(encoding="utf-8"))
+    calls = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("env.")
+    ]
+    return {ast.literal_eval(call.args[0]): call for call in calls}
+
+
+def in_words(value: ast.expr) -> str:
+    text = ast.unparse(value)
+    return WRITTEN_IN_OTHER_WORDS.get(text) or str(ast.literal_eval(value))
+
+
+def configuration() -> dict[str, list[str]]:
+    return {row[0].strip("`"): row[1:] for row in table_rows(README, "## Configuration")}
 
 
 def test_the_configuration_table_names_exactly_the_variables_that_are_read() -> None:
-    settings = (ROOT / "scheduler_project/settings.py").read_text(encoding="utf-8")
-    read = set(re.findall(r'env\.\w+\(\s*"([A-Z_]+)"', settings)) | {"PUNCTUAL_HOME"}
-    table = README.split("## Configuration")[1].split("## ")[0]
-    named = {
-        name
-        for line in table.splitlines()
-        if line.startswith("| `")
-        for name in re.findall(r"`([A-Z_]+)`", line.split("|")[1])
-    }
-    assert named == read
+    """PUNCTUAL_HOME is read before there is an ``env``: that one begins with what lies there."""
+    assert set(configuration()) == {*readings(), "PUNCTUAL_HOME"}
+
+
+@pytest.mark.parametrize("name", sorted(readings()))
+def test_the_configuration_table_has_the_default_and_what_is_allowed(name: str) -> None:
+    default, allowed, _meaning = configuration()[name]
+    call = readings()[name]
+    if len(call.args) > 1:
+        assert in_words(call.args[1]) in default
+    for choice in ast.literal_eval(call.args[2]) if len(call.args) > 2 else []:
+        assert choice in allowed
+    for limit in call.keywords:
+        assert in_words(limit.value) in allowed
 
 
 def test_the_table_of_moves_is_the_one_in_the_code() -> None:
     rows = [
-        [cell.strip() for cell in line.strip("|").split("|")]
+        [cell.strip() for cell in line[1:-1].split("|")]
         for line in (ROOT / "docs/states.md").read_text(encoding="utf-8").splitlines()
-        if line.startswith("| ") and "---" not in line
+        if line.startswith(("| event", "| JOB_"))
     ]
     header, *body = rows
     written = {
@@ -51,14 +100,24 @@ def test_the_table_of_moves_is_the_one_in_the_code() -> None:
     }
 
 
-def test_every_rest_path_of_the_readme_exists() -> None:
-    paths = set(re.findall(r"`(?:GET|POST) (/api/v1/[^`?]*)`", README))
-    assert len(paths) >= 7
-    for path in paths:
-        get_resolver().resolve(path.replace("{id}", "01a22b14-f804-7009-9230-2fb898b5b11b"))
+def answered(patterns: list[Any]) -> set[tuple[str, str]]:
+    """(method, path) of all that these addresses answer to; an id in a path is written {id}."""
+    found = set()
+    for pattern in patterns:
+        assert isinstance(pattern, URLPattern)
+        path = "/api/v1/" + re.sub(r"<str:\w+>", "{id}", str(pattern.pattern))
+        view: Any = resolve(path.replace("{id}", AN_ID)).func
+        methods = [name for name in view.view_class.http_method_names if hasattr(view.view_class, name)]
+        found |= {(name.upper(), path) for name in methods if name != "options"}
+    return found
+
+
+def test_the_rest_table_is_all_that_the_api_answers_to() -> None:
+    written = [row[0].strip("`").split(" ") for row in table_rows(README, "## REST")]
+    assert {(method, path) for method, path in written} == answered([*job_urls, *execution_urls])
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_relative_link_leads_to_a_file(document: Path) -> None:
-    links = re.findall(r"\]\(([^)#:]+)\)", document.read_text(encoding="utf-8"))
+    links = re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", document.read_text(encoding="utf-8"))
     assert [link for link in links if not (document.parent / link).exists()] == []
