@@ -15,10 +15,11 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
+from uuid import UUID
 
 from django.db import connection
 
@@ -32,6 +33,7 @@ from scheduler_project.kernel.errors import InvalidValue
 
 logger = logging.getLogger(__name__)
 
+PAGE = 500
 SKIPPED_OVERLAP = "skipped_overlap"
 SKIPPED_MISFIRE = "skipped_misfire"
 RECURRING = ("cron", "every")  # the keys that mark a recurring schedule in its JSON
@@ -116,9 +118,18 @@ def _parsed(text: str) -> Schedule:
 
 def missing_occurrences(shards: Sequence[int], now: datetime) -> list[NewExecution]:
     """The next occurrences of recurring jobs in ``shards`` that have none, planned from their last one."""
+    found, after = [], UUID(int=0)
     with connection.cursor() as cursor:
-        cursor.execute(JOBS["without_occurrence"], [list(shards), list(RECURRING)])
-        last_planned = dict(cursor.fetchall())
+        while True:
+            cursor.execute(JOBS["without_occurrence"], [list(shards), list(RECURRING), after, PAGE])
+            page = dict(cursor.fetchall())
+            found += _mend(page, now)
+            if len(page) < PAGE:
+                return found
+            after = max(page)
+
+
+def _mend(last_planned: Mapping[UUID, datetime], now: datetime) -> list[NewExecution]:
     broken = [
         EndedRun(
             id=job_id,
