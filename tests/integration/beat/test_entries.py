@@ -1,3 +1,4 @@
+# mypy: disable-error-code="var-annotated"
 from __future__ import annotations
 
 import threading

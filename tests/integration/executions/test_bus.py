@@ -1,3 +1,4 @@
+# mypy: disable-error-code="union-attr, misc, arg-type"
 """Publishing and consuming over the real brokers: RabbitMQ and kombu's Redis transport."""
 
 from __future__ import annotations
