@@ -1,6 +1,6 @@
 """Templates in commands, environments and parameters (pure).
 
-Jinja2 in its immutable sandbox, with StrictUndefined: a name that is not there is an error,
+Jinja2 in a sandbox of its own (sandbox.py), with StrictUndefined: a name that is not there is an error,
 not an empty text. Available: ``ds`` (the day the run is planned for, YYYY-MM-DD, UTC), ``ts``
 (the planned instant, ISO 8601, UTC), ``execution_id``, ``attempt``, ``job``, ``params.<name>``,
 and the filter ``quote`` (one safe word for a shell). ``params`` holds the rendered parameters.
@@ -8,47 +8,18 @@ and the filter ``quote`` (one safe word for a shell). ``params`` holds the rende
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from jinja2 import StrictUndefined, TemplateError
-from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2 import TemplateError
 
 from executions.runspecs import Spec
-from scheduler_project.kernel.errors import PermanentError
+from executions.worker.sandbox import ENVIRONMENT, TemplateRefused, render_text
 
-MAX_TEXT = 1_000_000
-_PADDING = {"format", "format_map", "ljust", "rjust", "center", "zfill", "expandtabs", "replace", "translate"}
-
-
-class TemplateRefused(PermanentError):
-    """A template cannot be rendered."""
-
-
-class _Environment(ImmutableSandboxedEnvironment):
-    """The sandbox, without the operators by which a short template fills all memory."""
-
-    intercepted_binops = frozenset({"*", "**", "%"})
-
-    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
-        return attr not in _PADDING and super().is_safe_attribute(obj, attr, value)
-
-    def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
-        if not all(isinstance(side, int | float) and abs(side) < 1e9 for side in (left, right)):
-            raise TemplateRefused(f"{operator!r} works on numbers below a billion only")
-        if operator == "**" and abs(right) > 64:
-            raise TemplateRefused("an exponent above 64 is too large")
-        return super().call_binop(context, operator, left, right)
-
-
-_ENVIRONMENT = _Environment(undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True)
-_ENVIRONMENT.filters["quote"] = lambda value: shlex.quote(str(value))
-for _costly in ("center", "indent", "format", "wordwrap"):
-    del _ENVIRONMENT.filters[_costly]
+__all__ = ["Rendered", "TemplateRefused", "check_template", "render"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +50,7 @@ def render(spec: Spec, execution_id: UUID, scheduled_for: datetime, attempt: int
 def check_template(text: str) -> None:
     """TemplateRefused where ``text`` is not a template at all: found when a job is saved."""
     try:
-        _ENVIRONMENT.parse(text)
+        ENVIRONMENT.parse(text)
     except TemplateError as error:
         raise TemplateRefused(f"{error} (line {getattr(error, 'lineno', 1)})") from error
 
@@ -92,11 +63,8 @@ def _render(field: str, value: Any, names: Mapping[str, Any]) -> Any:
     if not isinstance(value, str) or "{" not in value:
         return value
     try:
-        text = _ENVIRONMENT.from_string(value).render(names)
+        return render_text(value, names)
     except TemplateRefused as error:
         raise TemplateRefused(f"{field}: {error.message}") from error
     except Exception as error:  # a template is the user's code: whatever it raises is its error
         raise TemplateRefused(f"{field}: {type(error).__name__}: {error}") from error
-    if len(text) > MAX_TEXT:
-        raise TemplateRefused(f"{field}: renders to {len(text)} characters, at most {MAX_TEXT} are allowed")
-    return text
