@@ -144,7 +144,7 @@ def _object(value: object, name: str) -> dict[str, Any]:
         raise InvalidValue(f"{_shown(value)} is not an object of names and values.", field=name)
     try:
         text = json.dumps(value, allow_nan=False)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidValue(f"Not JSON: {error}.", field=name) from error
     if len(text) > MAX_JSON or "\\u0000" in text:
         raise InvalidValue(f"At most {MAX_JSON} characters, and no NUL, are allowed.", field=name)
@@ -161,9 +161,17 @@ def _parameters(value: object, name: str) -> dict[str, Any]:
             )
         if (other := seen.setdefault(variable_name(key), key)) != key:
             raise InvalidValue(f"{other!r} and {key!r} would both be {variable_name(key)}.", field=name)
-        if isinstance(item, str):
-            _template(item, name)
+        _templates(item, name)
     return found
+
+
+def _templates(value: object, name: str) -> None:
+    """Every text in ``value``, at whatever depth, is rendered before the run."""
+    if isinstance(value, str):
+        _template(value, name)
+    elif isinstance(value, Mapping | list):
+        for item in value.values() if isinstance(value, Mapping) else value:
+            _templates(item, name)
 
 
 def _environment(value: object, name: str) -> dict[str, str]:
