@@ -1,4 +1,3 @@
-# mypy: disable-error-code="var-annotated"
 from __future__ import annotations
 
 import threading
@@ -23,7 +22,8 @@ def entries(*names: str, clock: ManualClock) -> list[Any]:
 
 
 def test_three_beats_fire_each_entry_once(store: Store) -> None:
-    clock, sent = ManualClock(NOON), []
+    clock = ManualClock(NOON)
+    sent: list[Any] = []
     known = entries("partitions", "reports", clock=clock)
     beats = [PeriodicEntries(store, clock, sent.append) for _ in range(3)]
 

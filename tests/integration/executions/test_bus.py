@@ -1,4 +1,3 @@
-# mypy: disable-error-code="union-attr, misc, arg-type"
 """Publishing and consuming over the real brokers: RabbitMQ and kombu's Redis transport."""
 
 from __future__ import annotations
@@ -7,6 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 from uuid import UUID, uuid4
@@ -139,13 +139,17 @@ def buried() -> list[tuple[bytes, str]]:
     with connect() as connection, connection.channel() as channel:
         queue = dead_letter_queue().bind(channel)
         while (message := queue.get(accept=["json"])) is not None:
-            body = message.body
+            body: Any = message.body
             found.append((body if isinstance(body, bytes) else body.encode(), message.headers["reason"]))
             message.ack()
     return found
 
 
 # Consuming
+
+
+def has(batches: list[list[Event]], number: int) -> bool:
+    return sum(map(len, batches)) == number
 
 
 def test_events_come_in_batches_to_both_queues(
@@ -156,8 +160,8 @@ def test_events_come_in_batches_to_both_queues(
     for event in events:
         publisher.publish(encode([event]))
     for queue, seen in batches.items():
-        consumer = consume(lambda queue=queue, seen=seen: BatchConsumer(queue, seen.append))
-        run_until(consumer, lambda seen=seen: sum(map(len, seen)) == 600)
+        consumer = consume(partial(BatchConsumer, queue, seen.append))
+        run_until(consumer, partial(has, seen, 600))
         assert [event for batch in seen for event in batch] == events
         assert len(seen) < 60
         assert max(map(len, seen)) <= 500
@@ -304,8 +308,8 @@ def test_every_message_of_a_large_batch_is_confirmed(broker: str, runs: RunPubli
 
 def test_a_message_is_a_celery_task(broker: str, runs: RunPublisher) -> None:
     runs.publish(messages(1))
-    with connect() as connection, connection.SimpleQueue(work_queue(WORK)) as queue:
-        message = queue.get(timeout=5)
+    with connect() as connection, connection.channel() as channel:
+        message: Any = work_queue(WORK).bind(channel).get()
         message.ack()
     assert (message.headers["task"], message.headers["id"]) == ("executions.run", "0:1")
     assert json.loads(message.body)[1] == {"execution": "0", "attempt": 1}
