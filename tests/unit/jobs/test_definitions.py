@@ -133,7 +133,7 @@ def test_a_container_needs_an_image_and_may_do_without_a_command() -> None:
     assert read_definition({**BODY, "type": "Container", "command": "", "image": "x:1"}).image == "x:1"
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 @given(st.dictionaries(st.sampled_from(list(READERS)) | st.text(), json_values, max_size=14), st.booleans())
 def test_any_json_is_read_or_refused_by_name(body: dict[str, Any], on_top: bool) -> None:
     try:
