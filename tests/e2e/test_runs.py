@@ -138,10 +138,12 @@ def test_a_running_run_is_cancelled_and_its_process_is_gone(system: System, tmp_
 
 def test_a_waiting_run_is_cancelled_and_does_not_start(system: System, tmp_path: Path) -> None:
     mark = tmp_path / "ran"
-    (job,) = system.create_jobs(body("unwanted", f"touch {mark}", {"after": "3s"}))
+    # Long enough for the cancelling command to start on a loaded machine.
+    job, later = system.create_jobs(
+        body("unwanted", f"touch {mark}", {"after": "15s"}), body("after it", "true", {"after": "16s"})
+    )
     (run,) = system.executions(job)
     cancel(system, run["id"])
-    (later,) = system.create_jobs(body("after it", "true", {"after": "4s"}))
     system.wait_all_terminal([later], 1)
     (run,) = system.executions(job)
     assert (run["state"], run["reason"]) == ("Cancelled", "user")

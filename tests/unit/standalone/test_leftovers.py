@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 
 import pytest
 
@@ -39,9 +40,15 @@ def test_a_process_that_has_the_id_of_another_is_not_touched(tmp_path, sleeper):
 
 
 def test_left_processes_are_ended_by_their_signal_and_each_is_named(tmp_path):
-    # `wait` is what a trap can cut short
-    script = f"trap 'echo saved > {tmp_path}/saved; exit 0' INT; echo > {tmp_path}/up; sleep 60 & wait"
-    server = subprocess.Popen(["bash", "-c", script], start_new_session=True)
+    # Not a shell's trap: a signal that comes just before the shell blocks in `wait` waits for the child's end.
+    script = (
+        "import pathlib, signal, sys, time\n"
+        f"home = pathlib.Path({str(tmp_path)!r})\n"
+        "signal.signal(signal.SIGINT, lambda *_: ((home / 'saved').touch(), sys.exit(0)))\n"
+        "(home / 'up').touch()\n"
+        "while True: time.sleep(0.05)\n"
+    )
+    server = subprocess.Popen([sys.executable, "-c", script], start_new_session=True)
     while not (tmp_path / "up").exists():
         assert server.poll() is None
     record = Record(tmp_path)
