@@ -40,7 +40,7 @@ def test_a_process_that_has_the_id_of_another_is_not_touched(tmp_path, sleeper):
 
 
 def test_left_processes_are_ended_by_their_signal_and_each_is_named(tmp_path):
-    # Not a shell's trap: a signal that comes just before the shell blocks in `wait` waits for the child's end.
+    # Not a shell's trap: a signal just before the shell blocks in `wait` waits for the child's end.
     script = (
         "import pathlib, signal, sys, time\n"
         f"home = pathlib.Path({str(tmp_path)!r})\n"
