@@ -290,3 +290,18 @@ def test_who_make_the_same_runs_at_once_do_not_deadlock() -> None:
 
     assert in_threads(maker(1), maker(2), maker(3)) == []
     assert Execution.objects.count() == 300
+
+
+@pytest.mark.django_db(transaction=True)
+def test_who_append_the_same_history_at_once_do_not_deadlock() -> None:
+    events = [said(STARTED, run, worker="w") for run in make_runs(300)]
+
+    def auditor(seed: int) -> Callable[[], object]:
+        def work() -> None:
+            with transaction.atomic():
+                append_history(random.Random(seed).sample(events, len(events)))
+
+        return work
+
+    assert in_threads(auditor(1), auditor(2), auditor(3)) == []
+    assert ExecutionEvent.objects.count() == 300
