@@ -224,6 +224,7 @@ def in_threads(*calls: Callable[[], object]) -> list[BaseException]:
     barrier = threading.Barrier(len(calls))
 
     def run(call: Callable[[], object]) -> None:
+        connection.ensure_connection()
         barrier.wait()
         try:
             call()
@@ -294,7 +295,7 @@ def test_who_make_the_same_runs_at_once_do_not_deadlock() -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_who_append_the_same_history_at_once_do_not_deadlock() -> None:
-    events = [said(STARTED, run, worker="w") for run in make_runs(300)]
+    events = [said(STARTED, run, worker="w") for run in make_runs(2000)]
 
     def auditor(seed: int) -> Callable[[], object]:
         def work() -> None:
@@ -304,4 +305,4 @@ def test_who_append_the_same_history_at_once_do_not_deadlock() -> None:
         return work
 
     assert in_threads(auditor(1), auditor(2), auditor(3)) == []
-    assert ExecutionEvent.objects.count() == 300
+    assert ExecutionEvent.objects.count() == 2000
