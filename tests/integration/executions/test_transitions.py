@@ -295,14 +295,18 @@ def test_who_make_the_same_runs_at_once_do_not_deadlock() -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_who_append_the_same_history_at_once_do_not_deadlock() -> None:
-    events = [said(STARTED, run, worker="w") for run in make_runs(2000)]
+    rounds = [[said(STARTED, uuid4(), worker="w") for _ in range(100)] for _ in range(40)]
+    together = threading.Barrier(3, timeout=30)
 
     def auditor(seed: int) -> Callable[[], object]:
         def work() -> None:
-            with transaction.atomic():
-                append_history(random.Random(seed).sample(events, len(events)))
+            mixed = random.Random(seed)
+            for events in rounds:
+                together.wait()
+                with transaction.atomic():
+                    append_history(mixed.sample(events, len(events)))
 
         return work
 
     assert in_threads(auditor(1), auditor(2), auditor(3)) == []
-    assert ExecutionEvent.objects.count() == 2000
+    assert ExecutionEvent.objects.count() == 4000
