@@ -7,6 +7,8 @@ import socket
 import threading
 from pathlib import Path
 
+from tests.relay import relay, shut
+
 
 class EngineProxy:
     """Listens on a Unix socket and passes everything on to the engine's, until cut."""
@@ -27,10 +29,10 @@ class EngineProxy:
         listener, self._listener = self._listener, None
         if listener is not None:
             self._path.unlink()
-            _shut(listener)
+            shut(listener)
         pairs, self._pairs = self._pairs, []
         for connection in pairs:
-            _shut(connection)
+            shut(connection)
 
     def restore(self) -> None:
         listener = socket.socket(socket.AF_UNIX)
@@ -46,19 +48,4 @@ class EngineProxy:
                 engine = socket.socket(socket.AF_UNIX)
                 engine.connect(self._engine)
                 self._pairs += [client, engine]
-                for source, sink in ((client, engine), (engine, client)):
-                    threading.Thread(target=_pump, args=(source, sink), daemon=True).start()
-
-
-def _pump(source: socket.socket, sink: socket.socket) -> None:
-    with contextlib.suppress(OSError):  # cut
-        while data := source.recv(65536):
-            sink.sendall(data)
-    _shut(sink)
-    _shut(source)
-
-
-def _shut(connection: socket.socket) -> None:
-    with contextlib.suppress(OSError):  # not connected any more
-        connection.shutdown(socket.SHUT_RDWR)
-    connection.close()
+                relay(client, engine)

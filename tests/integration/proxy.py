@@ -6,6 +6,8 @@ import contextlib
 import socket
 import threading
 
+from tests.relay import relay, shut
+
 
 class TcpProxy:
     def __init__(self, host: str, port: int) -> None:
@@ -20,7 +22,7 @@ class TcpProxy:
         """Close all connections; new ones are let in."""
         pairs, self._pairs = self._pairs, []
         for connection in pairs:
-            _shut(connection)
+            shut(connection)
 
     def go_away(self) -> None:
         """Close all connections and every new one."""
@@ -32,30 +34,15 @@ class TcpProxy:
 
     def close(self) -> None:
         self.go_away()
-        _shut(self._listener)
+        shut(self._listener)
 
     def _accept(self) -> None:
         with contextlib.suppress(OSError):  # closed
             while True:
                 client, _ = self._listener.accept()
                 if self._away.is_set():
-                    _shut(client)
+                    shut(client)
                     continue
                 server = socket.create_connection(self._server)
                 self._pairs += [client, server]
-                for source, sink in ((client, server), (server, client)):
-                    threading.Thread(target=_pump, args=(source, sink), daemon=True).start()
-
-
-def _pump(source: socket.socket, sink: socket.socket) -> None:
-    with contextlib.suppress(OSError):  # cut
-        while data := source.recv(65536):
-            sink.sendall(data)
-    _shut(sink)
-    _shut(source)
-
-
-def _shut(connection: socket.socket) -> None:
-    with contextlib.suppress(OSError):
-        connection.shutdown(socket.SHUT_RDWR)
-    connection.close()
+                relay(client, server)

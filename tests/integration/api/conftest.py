@@ -9,18 +9,8 @@ from rest_framework.authtoken.models import Token
 from rest_framework.test import APIClient
 
 from executions.store import Store
+from tests.example_body import BODY
 
-BODY: dict[str, Any] = {
-    "name": "daily-sales-etl",
-    "type": "Python",
-    "command": "python etl/daily_sales_pipeline.py",
-    "schedule": "0 2 * * *",
-    "parameters": {"execution_date": "{{ ds }}"},
-    "retries": 3,
-    "retryDelay": "5m",
-    "timeout": "60m",
-    "owner": "data-engineering",
-}
 ClientOf = Callable[..., APIClient]
 
 

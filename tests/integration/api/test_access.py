@@ -6,7 +6,8 @@ import pytest
 from django.contrib.auth.models import User
 from rest_framework.test import APIClient
 
-from tests.integration.api.conftest import BODY, create, problem_of
+from tests.example_body import BODY
+from tests.integration.api.conftest import create, problem_of
 
 pytestmark = pytest.mark.django_db
 

@@ -13,7 +13,8 @@ from executions.models import Execution
 from executions.window import Window
 from jobs.models import Job
 from scheduler_project.kernel.clock import utcnow
-from tests.integration.api.conftest import BODY, create, problem_of
+from tests.example_body import BODY
+from tests.integration.api.conftest import create, problem_of
 
 pytestmark = pytest.mark.django_db
 

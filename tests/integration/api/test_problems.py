@@ -12,7 +12,8 @@ from rest_framework.test import APIClient
 
 from executions.store import StoreUnavailable
 from jobs.models import Job
-from tests.integration.api.conftest import BODY, create, problem_of
+from tests.example_body import BODY
+from tests.integration.api.conftest import create, problem_of
 
 pytestmark = pytest.mark.django_db
 

@@ -9,18 +9,8 @@ from hypothesis import strategies as st
 
 from jobs.definitions import READERS, read_definition
 from scheduler_project.kernel.errors import InvalidFields
+from tests.example_body import BODY
 
-BODY: dict[str, Any] = {
-    "name": "daily-sales-etl",
-    "type": "Python",
-    "command": "python etl/daily_sales_pipeline.py",
-    "schedule": "0 2 * * *",
-    "parameters": {"execution_date": "{{ ds }}"},
-    "retries": 3,
-    "retryDelay": "5m",
-    "timeout": "60m",
-    "owner": "data-engineering",
-}
 json_values = st.recursive(
     st.none()
     | st.booleans()
