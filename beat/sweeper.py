@@ -53,7 +53,6 @@ class OverdueRow(NamedTuple):
     attempt: int
     check_at: datetime
     state: str
-    queued_at: datetime | None
     cancel_requested_at: datetime | None
 
 

@@ -8,6 +8,7 @@ transaction; what is due soon is returned, to be pushed into the window after th
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -60,8 +61,9 @@ def record(events: Sequence[Event], now: datetime, *, keep: bool = False) -> Rec
     before = {identity: row.run for identity, row in rows.items()}
     after: dict[UUID, Run] = {}
     history = [event for event in events if keep and event.execution_id in rows]
+    timing = Timing(settings.PUNCTUAL_ENQUEUE_TIMEOUT, settings.PUNCTUAL_RUN_LEASE)
     for identity, row in rows.items():
-        context = Context(row.spec.retry_policy, _timing(), now)
+        context = Context(row.spec.retry_policy, timing, now)
         after[identity], follow_ups = fold(row.run, by_run[identity], context)
         history += follow_ups
     won = _update([(before[i], after[i]) for i in rows if after[i] != before[i]])
@@ -127,28 +129,20 @@ def postpone(checks: Sequence[tuple[UUID, datetime, datetime]]) -> None:
         _run("postpone_checks", [list(column) for column in zip(*sorted(checks), strict=True)])
 
 
-def _timing() -> Timing:
-    return Timing(settings.PUNCTUAL_ENQUEUE_TIMEOUT, settings.PUNCTUAL_RUN_LEASE)
-
-
 def _lock(identities: set[UUID]) -> dict[UUID, _Locked]:
     if not identities:
         return {}
     ordered = sorted(identities)
     rows = _run("lock_runs", [ordered, ordered[0], ordered[-1]])
-    return {row[0]: _locked(row) for row in rows}
+    bodies = {row[15]: row[-1] for row in rows}  # many runs of a batch share a spec, which is read once
+    specs = {spec_id: Spec.from_json(json.loads(body)) for spec_id, body in bodies.items()}
+    return {row[0]: _locked(row, specs) for row in rows}
 
 
-def _locked(row: tuple[Any, ...]) -> _Locked:
+def _locked(row: tuple[Any, ...], specs: dict[UUID, Spec]) -> _Locked:
     run = Run(row[0], State(row[1]), *row[2:14])
-    job_id, spec_id, _owner_id, trigger, scheduled_for, body = row[14:]
-    return _Locked(run, job_id, spec_id, Trigger(trigger), scheduled_for, Spec.from_json(_json(body)))
-
-
-def _json(value: Any) -> Any:
-    import json
-
-    return json.loads(value) if isinstance(value, str | bytes) else value
+    job_id, spec_id, trigger, scheduled_for, _body = row[14:]
+    return _Locked(run, job_id, spec_id, Trigger(trigger), scheduled_for, specs[spec_id])
 
 
 def _update(pairs: Sequence[tuple[Run, Run]]) -> list[UUID]:

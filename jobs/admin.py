@@ -22,11 +22,11 @@ from django.utils.html import format_html
 
 from executions.admin_cells import NOTHING, json_cell, runs_link, text_cell, time_cell
 from executions.api.parameters import identity
+from executions.policy import sees_all, team_ids
 from jobs import services
 from jobs.admin_forms import JobForm, TaskForm
 from jobs.listing import find_job, next_runs, visible_jobs
 from jobs.models import Job, Task
-from jobs.policy import sees_all, team_ids
 from scheduler_project.kernel.clock import utcnow
 from scheduler_project.kernel.durations import format_duration
 from scheduler_project.kernel.errors import NotFound

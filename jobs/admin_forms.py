@@ -12,10 +12,10 @@ from django.core.exceptions import ValidationError
 from rest_framework.exceptions import ParseError
 
 from executions.api.parsing import read_object
+from executions.policy import Forbidden, User, sees_all, team_ids
 from jobs import services
 from jobs.definitions import JobDefinition, read_definition, read_task_field
 from jobs.models import Task, WorkType
-from jobs.policy import Forbidden, User, sees_all, team_ids
 from scheduler_project.kernel.errors import Conflict, InvalidFields, InvalidValue
 
 SCHEDULE_HELP = (

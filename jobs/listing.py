@@ -10,9 +10,9 @@ from uuid import UUID
 from django.db.models import Min, QuerySet
 
 from executions.models import Execution
+from executions.policy import User, teams_seen_by
 from executions.states import State, Trigger
 from jobs.models import Job
-from jobs.policy import User, teams_seen_by
 from scheduler_project.kernel.errors import NotFound
 
 

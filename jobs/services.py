@@ -12,6 +12,7 @@ from django.db import IntegrityError, transaction
 
 from executions.ids import shard_of
 from executions.models import RunSpec
+from executions.policy import User, require_member
 from executions.runspecs import Spec
 from executions.scheduling import push_due_soon
 from executions.states import Trigger
@@ -19,7 +20,6 @@ from executions.transitions import insert
 from jobs.definitions import JobDefinition
 from jobs.models import Job
 from jobs.occurrences import new_execution, occurrence
-from jobs.policy import User, require_member
 from scheduler_project.kernel.errors import Conflict, InvalidFields
 
 

@@ -30,6 +30,11 @@ class Assignment:
     flags: Flag = Flag.NONE
 
     @property
+    def key(self) -> tuple[UUID, int]:
+        """What claims and leases know the attempt by."""
+        return self.execution_id, self.attempt
+
+    @property
     def scheduled_for(self) -> datetime:
         """The planned time, to the millisecond, as the execution's id carries it."""
         return due_of(self.execution_id)

@@ -10,7 +10,7 @@ from celery.worker.consumer.tasks import Tasks
 from django.core.exceptions import ImproperlyConfigured
 
 from executions.bus.topology import RUNS
-from executions.worker import lifecycle
+from executions.worker.process import open_worker
 from executions.worker.slots import RunRequest, Slots
 
 
@@ -29,7 +29,7 @@ class RunSlots(bootsteps.StartStopStep):
             )
         consumer.initial_prefetch_count = 1
         RunRequest.slots = Slots(consumer.pool.limit)
-        lifecycle.open_worker(RunRequest.slots, consumer.hostname)
+        open_worker(RunRequest.slots, consumer.hostname)
 
     def start(self, consumer: Any) -> None:
         assert RunRequest.slots is not None  # noqa: S101 -- create has made them

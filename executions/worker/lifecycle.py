@@ -13,7 +13,6 @@ and the container is forgotten only when its outcome is safe.
 from __future__ import annotations
 
 import logging
-import os
 import threading
 import uuid
 from collections.abc import Callable
@@ -23,9 +22,7 @@ from typing import TypeVar
 
 from django.conf import settings
 
-from containers.docker import DockerOptions
 from containers.outcome import Outcome, Reason
-from containers.registry import RuntimeOptions, runtime_from
 from containers.runtime import Runtime, RuntimeUnavailable
 from containers.spec import ContainerSpec, container_name
 from containers.supervise import Detached, Stop, run_to_end
@@ -43,7 +40,7 @@ from executions.worker.outbox import Outbox
 from executions.worker.rendering import TemplateRefused, render
 from executions.worker.slots import Slots
 from scheduler_project.kernel.backoff import exponential
-from scheduler_project.kernel.clock import SYSTEM_CLOCK, Clock, monotonic
+from scheduler_project.kernel.clock import Clock, monotonic
 from scheduler_project.kernel.errors import InvalidValue, PunctualError
 
 logger = logging.getLogger(__name__)
@@ -80,13 +77,15 @@ class Held:
 
     @property
     def attempt(self) -> Attempt:
-        return self.given.execution_id, self.given.attempt
+        return self.given.key
 
 
 class RunWorker:
     """What one worker process holds: its claims, its runtime, its outbox, its slots."""
 
-    def __init__(self, name: str, slots: Slots, runtime: Runtime, store: Store, *, clock: Clock) -> None:
+    def __init__(
+        self, name: str, slots: Slots, runtime: Runtime, store: Store, *, defaults: RunDefaults, clock: Clock
+    ) -> None:
         self.name = name
         self.slots = slots
         self.stopping = threading.Event()
@@ -96,6 +95,7 @@ class RunWorker:
         self._claims = Claims(store, f"{name}/{uuid.uuid4().hex}", settings.PUNCTUAL_RUN_LEASE)
         self._leases = LeaseKeeper(self._claims)
         self._logs = log_store()
+        self._defaults = defaults
         self._clock = clock
 
     def begin(self, given: Assignment) -> Held | None:
@@ -118,17 +118,16 @@ class RunWorker:
 
     def _claim(self, given: Assignment) -> Claimed:
         """A second delivery of what this worker runs already is as held as by any other."""
-        attempt = given.execution_id, given.attempt
-        if not self._leases.reserve(attempt):
+        if not self._leases.reserve(given.key):
             return Claimed.HELD
         claimed, reattach = Claimed.HELD, Flag.REATTACH in given.flags
         try:
-            claimed = self._patiently(given, lambda: self._claims.claim(*attempt, reattach=reattach))
+            claimed = self._patiently(given, lambda: self._claims.claim(*given.key, reattach=reattach))
         finally:
             if claimed is Claimed.WON:
-                self._leases.hold(attempt)
+                self._leases.hold(given.key)
             else:
-                self._leases.drop(attempt)
+                self._leases.drop(given.key)
         return claimed
 
     def execute(self, held: Held) -> Ended:
@@ -136,7 +135,7 @@ class RunWorker:
         given = held.given
         try:
             rendered = render(given.spec, given.execution_id, given.scheduled_for, given.attempt)
-            container = container_spec(given, rendered, run_defaults())
+            container = container_spec(given, rendered, self._defaults)
         except (TemplateRefused, InvalidValue) as error:
             return Ended(TEMPLATE_REFUSED, error.message, retryable=False)
         return _ended(self._run(held, container))
@@ -264,42 +263,3 @@ def _ended(outcome: Outcome) -> Ended:
 
 def _who(given: Assignment) -> dict[str, object]:
     return {"execution": given.execution_id, "attempt": given.attempt, "job": given.spec.job_name}
-
-
-def run_defaults() -> RunDefaults:
-    """What this deployment sets for all runs."""
-    return RunDefaults(
-        images=settings.PUNCTUAL_IMAGES,
-        passed_env={name: os.environ[name] for name in settings.PUNCTUAL_RUN_ENV if name in os.environ},
-        memory_bytes=settings.PUNCTUAL_MEMORY_BYTES,
-        start_timeout=settings.PUNCTUAL_START_TIMEOUT,
-        grace=settings.PUNCTUAL_GRACE,
-    )
-
-
-def configured_runtime() -> Runtime:
-    options = RuntimeOptions(
-        home=settings.PUNCTUAL_HOME, working_dir=settings.PUNCTUAL_PROCESS_WORKDIR, docker=DockerOptions()
-    )
-    if settings.PUNCTUAL_PROCESS_PATH:
-        options = replace(options, path=settings.PUNCTUAL_PROCESS_PATH)
-    return runtime_from(settings.PUNCTUAL_RUNTIME, options)
-
-
-_current: RunWorker | None = None
-
-
-def open_worker(slots: Slots, name: str) -> RunWorker:
-    """Make this process a run worker."""
-    from executions.store import default_store
-
-    global _current  # noqa: PLW0603 -- Celery's signals have no other way to find it
-    _current = RunWorker(
-        f"{name}/{os.getpid()}", slots, configured_runtime(), default_store(), clock=SYSTEM_CLOCK
-    )
-    return _current
-
-
-def current_worker() -> RunWorker | None:
-    """The run worker that this process is, if it is one."""
-    return _current

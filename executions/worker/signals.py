@@ -20,7 +20,8 @@ from containers.supervise import Detached
 from executions.events import Event
 from executions.states import EventType
 from executions.worker.assignments import TASK, read_arguments
-from executions.worker.lifecycle import Ended, Held, RunWorker, Stopping, current_worker
+from executions.worker.lifecycle import Ended, Held, RunWorker, Stopping
+from executions.worker.process import current_worker
 from executions.worker.slots import deliveries
 from scheduler_project.kernel.clock import utcnow
 from scheduler_project.kernel.errors import InvalidValue

@@ -86,7 +86,7 @@ def forget_container(system: System, run: dict[str, Any]) -> None:
     system.manage(
         "shell",
         "-c",
-        "from uuid import UUID; from executions.worker.lifecycle import configured_runtime;"
+        "from uuid import UUID; from executions.worker.process import configured_runtime;"
         "from containers.spec import container_name;"
         f"configured_runtime().forget(container_name(UUID('{run['id']}'), {run['attempt']}))",
     )
