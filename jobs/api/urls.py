@@ -2,10 +2,12 @@
 
 from django.urls import path
 
-from jobs.api import views
+from jobs.api import previews, views
 
 urlpatterns = [
     path("jobs", views.JobList.as_view(), name="job-list"),
     path("jobs/<str:job_id>", views.JobDetail.as_view(), name="job-detail"),
     path("jobs/<str:job_id>/run", views.JobRun.as_view(), name="job-run"),
+    path("jobs/<str:job_id>/preview", previews.JobPreview.as_view(), name="job-preview"),
+    path("schedules/preview", previews.SchedulePreview.as_view(), name="schedule-preview"),
 ]

@@ -4,9 +4,9 @@
 arguments; all instants are aware, in UTC.
 """
 
-from jobs.schedules.cautions import warnings
+from jobs.schedules.cautions import run_length_warnings, warnings
 from jobs.schedules.evaluation import CronRule, DayMatch, DstGap, DstOverlap
-from jobs.schedules.fires import count_fires, fires_between, jitter_offset, preview_fires
+from jobs.schedules.fires import count_fires, fires_after, fires_between, jitter_offset, preview_fires
 from jobs.schedules.kinds import After, At, Cron, Every, Now, Schedule, Span
 from jobs.schedules.reading import parse_schedule
 from jobs.schedules.sentences import describe
@@ -25,9 +25,11 @@ __all__ = [
     "Span",
     "count_fires",
     "describe",
+    "fires_after",
     "fires_between",
     "jitter_offset",
     "parse_schedule",
     "preview_fires",
+    "run_length_warnings",
     "warnings",
 ]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import islice, pairwise
 
 from jobs.schedules.evaluation import (
     RULES_AS_OF,
@@ -19,6 +20,7 @@ from jobs.schedules.fields import CronFields, Values
 from jobs.schedules.kinds import Cron, Schedule
 from jobs.schedules.sentences import describe_month_days, describe_weekdays
 from jobs.schedules.zones import Stretch, stretch_at
+from scheduler_project.kernel.durations import format_duration
 
 LOOK_AHEAD = timedelta(days=2 * 366)
 MONTH_LENGTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
@@ -30,10 +32,11 @@ _OVERLAP_OUTCOMES = {
 }
 
 
-def warnings(schedule: Schedule, since: datetime = RULES_AS_OF) -> list[str]:
+def warnings(schedule: Schedule, since: datetime = RULES_AS_OF, until: datetime | None = None) -> list[str]:
     """Sentences on what is unusual; empty where nothing is.
 
-    Changes of the clock are looked for in the two years from ``since``.
+    Changes of the clock are looked for in the two years from ``since``, and on to ``until`` where that is
+    later (the last fire that a preview shows); never outside the schedule's start and end date.
     """
     if not isinstance(schedule, Cron):
         return []
@@ -44,8 +47,19 @@ def warnings(schedule: Schedule, since: datetime = RULES_AS_OF) -> list[str]:
         *_on_missing_days(fields),
         *_on_fifth_weekday(fields),
         *_on_steps(fields),
-        *_on_clock_changes(schedule.rule, since),
+        *_on_clock_changes(schedule, since, until),
         *_on_idle_policies(schedule.rule, fields),
+    ]
+
+
+def run_length_warnings(fires: Sequence[datetime], usual: timedelta) -> list[str]:
+    """Whether ``fires`` follow each other faster than a run usually takes."""
+    closest = min((later - earlier for earlier, later in pairwise(fires)), default=None)
+    if closest is None or closest >= usual:
+        return []
+    return [
+        f"A run usually takes {format_duration(usual)}, and fires are as little as "
+        f"{format_duration(closest)} apart: it is still running when the next is due."
     ]
 
 
@@ -121,21 +135,24 @@ def _step_of(text: str) -> int | None:
     return int(text[2:]) if text.startswith("*/") and text[2:].isdigit() else None
 
 
-def _on_clock_changes(rule: CronRule, since: datetime) -> Iterator[str]:
+def _on_clock_changes(schedule: Cron, since: datetime, until: datetime | None) -> Iterator[str]:
     """The first gap and the first overlap that hold a time of this rule."""
+    rule = schedule.rule
     evaluator = evaluator_of(rule)
     if not evaluator.fixed and len(evaluator.face.times.hours) == 24:
         return
-    gaps = (_on_gap(rule, evaluator, stretch) for stretch in _changes(rule.timezone, since))
-    overlaps = (_on_overlap(rule, evaluator, stretch) for stretch in _changes(rule.timezone, since))
-    yield from list(filter(None, gaps))[:1]
-    yield from list(filter(None, overlaps))[:1]
+    begin = schedule.span.from_start(since)
+    end = schedule.span.until_end(max(begin + LOOK_AHEAD, until or begin))
+    changes = list(_changes(rule.timezone, begin, end))
+    gaps = (_on_gap(rule, evaluator, stretch) for stretch in changes)
+    overlaps = (_on_overlap(rule, evaluator, stretch) for stretch in changes)
+    yield from islice(filter(None, gaps), 1)
+    yield from islice(filter(None, overlaps), 1)
 
 
-def _changes(zone: str, since: datetime) -> Iterator[Stretch]:
-    """The stretches that a change of the clock begins."""
-    cursor = since.astimezone(UTC).replace(tzinfo=None)
-    end = cursor + LOOK_AHEAD
+def _changes(zone: str, since: datetime, until: datetime) -> Iterator[Stretch]:
+    """The stretches that a change of the clock in [since, until) begins."""
+    cursor, end = (limit.astimezone(UTC).replace(tzinfo=None) for limit in (since, until))
     while cursor < end:
         stretch = stretch_at(zone, cursor)
         if stretch.start >= cursor and stretch.clock_before != stretch.local_start:

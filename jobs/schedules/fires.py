@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from hashlib import blake2b
+from itertools import islice, takewhile
 from uuid import UUID
 
 from jobs.schedules.evaluation import evaluator_of
@@ -16,22 +18,23 @@ from scheduler_project.kernel.errors import InvalidValue
 def preview_fires(schedule: Schedule, created: datetime, count: int) -> list[datetime]:
     """The first ``count`` fires of a job created then; the same instants that it will be run at."""
     anchored = schedule.anchored(created)
-    fires: list[datetime] = []
-    fire = anchored.first_fire(created)
-    while fire is not None and len(fires) < count:
-        fires.append(fire)
-        fire = anchored.next_fire(fire)
-    return fires
+    first = anchored.first_fire(created)
+    if first is None or count < 1:
+        return []
+    return [first, *islice(fires_after(anchored, first), count - 1)]
+
+
+def fires_after(schedule: Schedule, after: datetime) -> Iterator[datetime]:
+    """The fires later than ``after``, one by one; without an end where the schedule has none."""
+    fire = schedule.next_fire(after)
+    while fire is not None:
+        yield fire
+        fire = schedule.next_fire(fire)
 
 
 def fires_between(schedule: Schedule, after: datetime, until: datetime, limit: int) -> list[datetime]:
     """The first ``limit`` fires in (after, until]."""
-    fires: list[datetime] = []
-    fire = schedule.next_fire(after)
-    while fire is not None and fire <= until and len(fires) < limit:
-        fires.append(fire)
-        fire = schedule.next_fire(fire)
-    return fires
+    return list(islice(takewhile(lambda fire: fire <= until, fires_after(schedule, after)), limit))
 
 
 def count_fires(schedule: Schedule, after: datetime, until: datetime) -> int:

@@ -10,3 +10,12 @@ WHERE j.shard = ANY(%s) AND j.schedule ?| %s AND j.id > %s AND NOT EXISTS (
     WHERE e.job_id = j.id AND e.trigger = 'schedule' AND e.state IN ('Waiting', 'Active', 'Paused'))
 ORDER BY j.id
 LIMIT %s
+
+-- name: usual_length
+-- How long a job's latest completed runs took, in the median; NULL where there is none since the given id.
+SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY latest.length)
+FROM (
+    SELECT e.finished_at - e.started_at AS length FROM executions_execution e
+    WHERE e.job_id = %s AND e.id >= %s AND e.state = %s AND e.started_at IS NOT NULL
+    ORDER BY e.id DESC
+    LIMIT %s) latest

@@ -1,0 +1,84 @@
+"""Previews: what a schedule will do, before it does.
+
+A preview is made by the functions that plan the runs (``Schedule.first_fire`` and ``next_fire``), so
+that it cannot say anything else than what will be created.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import islice
+
+from django.db import connection
+
+from executions.ids import lowest_id
+from executions.states import State
+from jobs.models import Job
+from jobs.occurrences import schedule_of
+from jobs.queries import JOBS
+from jobs.schedules import (
+    At,
+    Schedule,
+    describe,
+    fires_after,
+    preview_fires,
+    run_length_warnings,
+    warnings,
+)
+
+DEFAULT_COUNT = 10
+MAX_COUNT = 500
+LOOKED_AT = 20  # fires that are compared with the length of a run, however few are shown
+RECENT_RUNS = 50
+RECENT = timedelta(days=30)
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    fires: list[datetime]
+    description: str
+    warnings: list[str]
+
+
+def preview_schedule(
+    schedule: Schedule, after: datetime, count: int, usual_length: timedelta | None = None
+) -> Preview:
+    """The first ``count`` fires of a job that would be created at ``after``."""
+    fires = preview_fires(schedule, after, max(count, LOOKED_AT))
+    return _preview(schedule, fires, after, count, usual_length)
+
+
+def preview_job(job: Job, after: datetime, count: int) -> Preview:
+    """The ``count`` fires of a saved job that follow ``after``."""
+    schedule = schedule_of(job)
+    fires = list(islice(fires_after(schedule, after), max(count, LOOKED_AT)))
+    return _preview(schedule, fires, after, count, usual_length(job, after))
+
+
+def usual_length(job: Job, now: datetime) -> timedelta | None:
+    """How long the latest runs of ``job`` took that completed normally, in the median; None without any."""
+    since, state = lowest_id(now - RECENT), str(State.COMPLETED_NORMALLY)
+    with connection.cursor() as cursor:
+        cursor.execute(JOBS["usual_length"], [job.id, since, state, RECENT_RUNS])
+        (length,) = cursor.fetchone()
+    return None if length is None else timedelta(seconds=round(length.total_seconds(), 3))
+
+
+def _preview(
+    schedule: Schedule, fires: list[datetime], after: datetime, count: int, usual: timedelta | None
+) -> Preview:
+    shown = fires[:count]
+    said = warnings(schedule, after, shown[-1] if shown else None)
+    said += run_length_warnings(fires, usual) if usual else []
+    return Preview(shown, describe(schedule), [*said, *_on_the_end(schedule, fires, after, count)])
+
+
+def _on_the_end(schedule: Schedule, fires: list[datetime], after: datetime, count: int) -> list[str]:
+    if not fires:
+        return ["It does not fire any more."]
+    if isinstance(schedule, At) and schedule.instant <= after:
+        return ["This instant is past: the run is due at once."]
+    if schedule.recurring and len(fires) < count:
+        return [f"It fires {len(fires)} more times, and then never again."]
+    return []
