@@ -52,6 +52,12 @@ class Execution(models.Model):
     reason = models.TextField(default="", db_default="", editable=False, help_text="Why it is where it is.")
     message = models.TextField(default="", db_default="", editable=False)
     attempt = models.SmallIntegerField(default=1, db_default=1, editable=False)
+    generation = models.IntegerField(
+        default=0,
+        db_default=0,
+        editable=False,
+        help_text="Raised so that what was sent of this run before does not start.",
+    )
     failures = models.SmallIntegerField(default=0, db_default=0, editable=False)
     losses = models.SmallIntegerField(default=0, db_default=0, editable=False)
     missed = models.IntegerField(
@@ -78,6 +84,7 @@ class Execution(models.Model):
             ),
             models.Index(fields=["job_id", "-id"], name="execution_by_job"),
             models.Index(fields=["owner_id", "-id"], name="execution_by_owner"),
+            models.Index(fields=["job_id"], name="execution_live", condition=Q(finished_at__isnull=True)),
         ]
         constraints: ClassVar[list[Any]] = [
             models.CheckConstraint(

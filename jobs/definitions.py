@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from executions.worker.commands import command_words, variable_name
 from executions.worker.rendering import TemplateRefused, check_template
-from jobs.models import WorkType
+from jobs.models import MisfirePolicy, Overlap, WorkType
 from jobs.schedules import Schedule, parse_schedule
-from scheduler_project.kernel.durations import parse_duration
+from scheduler_project.kernel.durations import format_duration, parse_duration
 from scheduler_project.kernel.errors import InvalidFields, InvalidValue
 
 MAX_RETRIES = 100
@@ -26,8 +27,19 @@ MAX_OWNER = 150  # of a Django group
 MAX_IMAGE = 500
 MAX_COMMAND = 100_000
 MAX_JSON = 64_000
+MAX_COUNT = 1_000_000
+MAX_JITTER = timedelta(days=1)
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _PARAMETER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Misfire:
+    """Which planned times that have passed are run: not older than ``max_age``, the last ``max_count``."""
+
+    policy: str = MisfirePolicy.LATEST
+    max_age: timedelta | None = None
+    max_count: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +56,9 @@ class JobDefinition:
     retries: int = 0
     retry_delay: timedelta = timedelta(minutes=5)
     timeout: timedelta | None = None
+    overlap: str = Overlap.FORBID
+    misfire: Misfire = field(default_factory=Misfire)
+    jitter: timedelta = timedelta(0)
 
 
 def read_definition(given: Mapping[str, Any]) -> JobDefinition:
@@ -117,9 +132,9 @@ def _optional_text(value: object, name: str) -> str:
     return _text(value, name, longest=10_000, blank=True).strip()
 
 
-def _type(value: object, name: str) -> str:
-    if value not in WorkType.values:
-        raise InvalidValue(f"{_shown(value)} is not one of {', '.join(WorkType.values)}.", field=name)
+def _choice(value: object, name: str, *, allowed: Sequence[str]) -> str:
+    if value not in allowed:
+        raise InvalidValue(f"{_shown(value)} is not one of {', '.join(allowed)}.", field=name)
     return str(value)
 
 
@@ -201,6 +216,33 @@ def _timeout(value: object, name: str) -> timedelta | None:
     return None if value is None else parse_duration(value, field=name, minimum=timedelta(seconds=1))
 
 
+def _jitter(value: object, name: str) -> timedelta:
+    length = parse_duration(value, field=name)
+    if length > MAX_JITTER:
+        raise InvalidValue(f"{_shown(value)} is longer than {format_duration(MAX_JITTER)}.", field=name)
+    return length
+
+
+def _misfire(value: object, name: str) -> Misfire:
+    """A policy's name, or an object of policy and limits."""
+    if not isinstance(value, Mapping):
+        return Misfire(_choice(value, name, allowed=MisfirePolicy.values))
+    if unknown := sorted(set(value) - {"policy", "maxAge", "maxCount"}, key=str):
+        raise InvalidValue(f"{_shown(unknown[0])} is not one of policy, maxAge, maxCount.", field=name)
+    age, count = value.get("maxAge"), value.get("maxCount")
+    return Misfire(
+        _choice(value.get("policy", str(MisfirePolicy.LATEST)), name, allowed=MisfirePolicy.values),
+        None if age is None else parse_duration(age, field=name, minimum=timedelta(milliseconds=1)),
+        None if count is None else _count(count, name),
+    )
+
+
+def _count(value: object, name: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_COUNT:
+        raise InvalidValue(f"{_shown(value)} is not a whole number from 1 to {MAX_COUNT}.", field=name)
+    return value
+
+
 def _shown(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 80 else text[:77] + "..."
@@ -209,7 +251,7 @@ def _shown(value: object) -> str:
 REQUIRED = ("name", "type", "command", "schedule", "owner")
 READERS: dict[str, tuple[str, Callable[[Any, str], Any]]] = {
     "name": ("name", _name),
-    "type": ("type", _type),
+    "type": ("type", partial(_choice, allowed=WorkType.values)),
     "command": ("command", _command),
     "schedule": ("schedule", _schedule),
     "owner": ("owner", _owner),
@@ -220,4 +262,7 @@ READERS: dict[str, tuple[str, Callable[[Any, str], Any]]] = {
     "retries": ("retries", _retries),
     "retryDelay": ("retry_delay", _delay),
     "timeout": ("timeout", _timeout),
+    "overlap": ("overlap", partial(_choice, allowed=Overlap.values)),
+    "misfire": ("misfire", _misfire),
+    "jitter": ("jitter", _jitter),
 }

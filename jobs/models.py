@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from django.contrib.auth.models import Group
 from django.core.validators import MinValueValidator
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from executions.models import RunSpec
@@ -22,6 +22,23 @@ class WorkType(models.TextChoices):
     SCRIPT = "Script", "Script"
     SQL = "SQL", "SQL"
     CONTAINER = "Container", "Container"
+
+
+class Overlap(models.TextChoices):
+    """What becomes of an occurrence that is due while a run of the same job has not ended."""
+
+    FORBID = "forbid", "forbid: the next is made when this one has ended"
+    ALLOW = "allow", "allow: it runs beside it"
+    QUEUE = "queue", "queue: it runs after it"
+    REPLACE = "replace", "replace: the running one is cancelled for it"
+
+
+class MisfirePolicy(models.TextChoices):
+    """Which of the planned times that have passed are still run."""
+
+    ALL = "all", "all of them"
+    LATEST = "latest", "the latest"
+    NONE = "none", "none"
 
 
 class Task(models.Model):
@@ -47,10 +64,14 @@ class Task(models.Model):
 
 
 class Job(models.Model):
-    """A task, named or defined inline, with a schedule, parameters, a retry policy, a time-out and an owner.
+    """A task, named or defined inline, with a schedule, parameters, policies, a time-out and an owner.
 
     ``schedule`` is the normal form of jobs/schedules (``Schedule.to_json``), anchored at the
     job's creation. ``spec`` is the snapshot that its next runs use.
+
+    ``revision`` is raised by a trigger of the database whenever the row changes, by whatever
+    route; ``settled_revision`` is the last one that the runs have been brought in line with
+    (jobs/changes.py), and ``problem`` says why that could not be done.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -67,21 +88,52 @@ class Job(models.Model):
     retries = models.PositiveSmallIntegerField(default=0, help_text="Further attempts after the first fails.")
     retry_delay = models.DurationField(default=timedelta(minutes=5))
     timeout = models.DurationField(null=True, blank=True, help_text="From the start of the container.")
+    overlap = models.TextField(choices=Overlap.choices, default=Overlap.FORBID, db_default=Overlap.FORBID)
+    misfire = models.TextField(
+        choices=MisfirePolicy.choices, default=MisfirePolicy.LATEST, db_default=MisfirePolicy.LATEST
+    )
+    misfire_max_age = models.DurationField(null=True, blank=True)
+    misfire_max_count = models.PositiveIntegerField(null=True, blank=True)
+    jitter = models.DurationField(
+        default=timedelta(0), db_default=timedelta(0), help_text="Spreads jobs of one instant over this time."
+    )
     spec = models.ForeignKey(RunSpec, on_delete=models.PROTECT, editable=False)
     shard = models.SmallIntegerField(editable=False)
     created_at = models.DateTimeField(editable=False)
     created_by = models.CharField(max_length=150, blank=True, default="", editable=False)
+    paused_at = models.DateTimeField(null=True, editable=False)
+    archived_at = models.DateTimeField(null=True, editable=False, help_text="Deleted, but for its history.")
+    revision = models.BigIntegerField(default=1, db_default=1, editable=False)
+    settled_revision = models.BigIntegerField(default=0, db_default=0, editable=False)
+    problem = models.TextField(default="", db_default="", editable=False)
 
     class Meta:
         ordering: ClassVar[list[str]] = ["name"]
         constraints: ClassVar[list[Any]] = [
-            models.UniqueConstraint(fields=["owner", "name"], name="job_name_unique_per_owner"),
+            models.UniqueConstraint(
+                fields=["owner", "name"],
+                name="job_name_unique_per_owner",
+                condition=Q(archived_at__isnull=True),
+            ),
             models.CheckConstraint(name="job_retries_at_most_100", condition=Q(retries__lte=100)),
             models.CheckConstraint(
                 name="job_retry_delay_not_negative", condition=Q(retry_delay__gte=timedelta(0))
             ),
             models.CheckConstraint(
                 name="job_timeout_positive", condition=Q(timeout__isnull=True) | Q(timeout__gt=timedelta(0))
+            ),
+            models.CheckConstraint(name="job_overlap_known", condition=Q(overlap__in=Overlap.values)),
+            models.CheckConstraint(name="job_misfire_known", condition=Q(misfire__in=MisfirePolicy.values)),
+            models.CheckConstraint(
+                name="job_misfire_limits_positive",
+                condition=(Q(misfire_max_age__isnull=True) | Q(misfire_max_age__gt=timedelta(0)))
+                & (Q(misfire_max_count__isnull=True) | Q(misfire_max_count__gt=0)),
+            ),
+            models.CheckConstraint(name="job_jitter_not_negative", condition=Q(jitter__gte=timedelta(0))),
+        ]
+        indexes: ClassVar[list[Any]] = [
+            models.Index(
+                fields=["shard"], name="job_unsettled", condition=~Q(revision=F("settled_revision"))
             ),
         ]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from executions.api.presentation import time_text
@@ -25,8 +25,22 @@ def job_json(job: Job, next_run_at: datetime | None) -> dict[str, Any]:
         "schedule": job.schedule,
         "retries": job.retries,
         "retryDelay": format_duration(job.retry_delay),
-        "timeout": None if job.timeout is None else format_duration(job.timeout),
+        "timeout": _length(job.timeout),
+        "overlap": job.overlap,
+        "misfire": {
+            "policy": job.misfire,
+            "maxAge": _length(job.misfire_max_age),
+            "maxCount": job.misfire_max_count,
+        },
+        "jitter": format_duration(job.jitter),
         "createdAt": time_text(job.created_at),
         "createdBy": job.created_by,
+        "pausedAt": time_text(job.paused_at),
+        "archivedAt": time_text(job.archived_at),
+        "problem": job.problem or None,
         "nextRunAt": time_text(next_run_at),
     }
+
+
+def _length(length: timedelta | None) -> str | None:
+    return None if length is None else format_duration(length)

@@ -62,7 +62,13 @@ def test_a_job_reads_as_it_was_given(member: APIClient) -> None:
         "retries": 3,
         "retryDelay": "5m",
         "timeout": None,
+        "overlap": "forbid",
+        "misfire": {"policy": "latest", "maxAge": None, "maxCount": None},
+        "jitter": "0s",
         "createdBy": "mia",
+        "pausedAt": None,
+        "archivedAt": None,
+        "problem": None,
         "nextRunAt": made["nextRunAt"],
     }
 
