@@ -1,0 +1,46 @@
+"""The panel of a job's page that says when it runs next."""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from executions.store import Store
+from jobs.models import Job
+from scheduler_project.kernel.clock import utcnow
+from tests.integration.jobs.chain import new_job
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def root(db: None, store: Store) -> Client:
+    browser = Client()
+    browser.force_login(User.objects.create_superuser("root"))
+    return browser
+
+
+def page_of(browser: Client, job: Job) -> str:
+    answer = browser.get(f"/admin/jobs/job/{job.id}/change/")
+    assert answer.status_code == 200
+    return str(answer.content.decode())
+
+
+def test_a_jobs_page_shows_its_next_fires_in_its_zone_and_in_utc(root: Client) -> None:
+    page = page_of(root, new_job({"cron": "30 2 * * *", "timezone": "Asia/Tokyo"}, utcnow()))
+    assert "At 02:30 (Asia/Tokyo)" in page
+    assert page.count(" 02:30:00 +0900") == 10
+    assert page.count(" 17:30:00</time>") >= 10
+
+
+def test_a_jobs_page_says_what_may_surprise(root: Client) -> None:
+    page = page_of(root, new_job("0 0 31 * FRI", utcnow()))
+    assert "either day field is enough" in page
+    assert "Not every month or year has a day 31" in page
+
+
+def test_a_job_whose_zone_is_gone_still_has_a_page(root: Client) -> None:
+    job = new_job("0 2 * * *", utcnow())
+    Job.objects.filter(id=job.id).update(schedule={"cron": "0 2 * * *", "timezone": "Mars/Olympus"})
+    assert "Mars/Olympus" in page_of(root, job)
