@@ -59,6 +59,7 @@ class JobDefinition:
     overlap: str = Overlap.FORBID
     misfire: Misfire = field(default_factory=Misfire)
     jitter: timedelta = timedelta(0)
+    managed_by: str = ""  # no field of a request: only files that declare jobs set it
 
 
 def read_definition(given: Mapping[str, Any]) -> JobDefinition:

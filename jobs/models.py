@@ -101,6 +101,13 @@ class Job(models.Model):
     shard = models.SmallIntegerField(editable=False)
     created_at = models.DateTimeField(editable=False)
     created_by = models.CharField(max_length=150, blank=True, default="", editable=False)
+    managed_by = models.CharField(
+        max_length=100,
+        default="",
+        db_default="",
+        editable=False,
+        help_text="Which set of files declares this job; empty: none does, and none takes it away.",
+    )
     paused_at = models.DateTimeField(null=True, editable=False)
     archived_at = models.DateTimeField(null=True, editable=False, help_text="Deleted, but for its history.")
     revision = models.BigIntegerField(default=1, db_default=1, editable=False)

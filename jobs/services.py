@@ -112,6 +112,7 @@ def _new_job(definition: JobDefinition, owner: Group, user: User, now: datetime)
         shard=shard_of(identity, settings.PUNCTUAL_SHARDS),
         created_at=now,
         created_by=user.get_username(),
+        managed_by=definition.managed_by,
     )
 
 

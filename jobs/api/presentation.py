@@ -35,6 +35,7 @@ def job_json(job: Job, next_run_at: datetime | None) -> dict[str, Any]:
         "jitter": format_duration(job.jitter),
         "createdAt": time_text(job.created_at),
         "createdBy": job.created_by,
+        "managedBy": job.managed_by or None,
         "pausedAt": time_text(job.paused_at),
         "archivedAt": time_text(job.archived_at),
         "problem": job.problem or None,

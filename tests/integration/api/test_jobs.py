@@ -66,6 +66,7 @@ def test_a_job_reads_as_it_was_given(member: APIClient) -> None:
         "misfire": {"policy": "latest", "maxAge": None, "maxCount": None},
         "jitter": "0s",
         "createdBy": "mia",
+        "managedBy": None,
         "pausedAt": None,
         "archivedAt": None,
         "problem": None,
