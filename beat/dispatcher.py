@@ -89,7 +89,7 @@ class Dispatcher:
         for shard, runs in by_shard.items():
             self._window.confirm(shard, runs, now, self._times.sent_kept)
         if sent:
-            queued = [(run.execution_id, run.attempt) for _, run in sent]
+            queued = [(run.execution_id, run.attempt, run.generation) for _, run in sent]
             self._events.publish(encode_queued(queued, now))
         logger.info("runs_sent", extra={"runs": len(sent), "refused": len(refused)})
 
@@ -97,7 +97,7 @@ class Dispatcher:
         spec = self._specs[run.spec_head]
         return RunMessage(
             task_id(run.execution_id, run.attempt),
-            message_arguments(run.execution_id, run.attempt, run.flags, spec, now),
+            message_arguments(run, spec, now),
         )
 
     def _fetch_specs(self, due: Due) -> None:

@@ -83,5 +83,5 @@ class Loader:
 
 
 def _entry(row: Sequence[Any]) -> Entry:
-    execution_id, spec_id, attempt, check_at = row
-    return Entry(execution_id=execution_id, spec_id=spec_id, attempt=attempt, due=check_at)
+    names = ("execution_id", "spec_id", "attempt", "due", "generation")
+    return Entry(**dict(zip(names, row, strict=True)))

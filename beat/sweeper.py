@@ -52,6 +52,7 @@ class OverdueRow(NamedTuple):
     spec_id: UUID
     attempt: int
     check_at: datetime
+    generation: int
     state: str
     cancel_requested_at: datetime | None
 
@@ -128,7 +129,7 @@ class Sweeper:
             return [OverdueRow(*row) for row in cursor.fetchall()]
 
     def _sweep(self, rows: Sequence[OverdueRow], now: datetime) -> None:
-        places = self._window.locate([(row.id, row.spec_id, row.attempt) for row in rows])
+        places = self._window.locate([_entry(row) for row in rows])
         claims = known_claims(self._window.store, [row.id for row in rows])
         verdicts = [
             judge(row, claim, place, now, self._times)
@@ -151,9 +152,16 @@ class Sweeper:
             logger.warning("overdue_pushed", extra=_counts(judged))
 
 
-def _entry(row: OverdueRow, flags: Flag) -> Entry:
+def _entry(row: OverdueRow, flags: Flag = Flag.NONE) -> Entry:
     """Due when the row is: what waits its turn in a bucket already stays there once, and keeps its turn."""
-    return Entry(execution_id=row.id, spec_id=row.spec_id, attempt=row.attempt, due=row.check_at, flags=flags)
+    return Entry(
+        execution_id=row.id,
+        spec_id=row.spec_id,
+        attempt=row.attempt,
+        due=row.check_at,
+        generation=row.generation,
+        flags=flags,
+    )
 
 
 def _counts(judged: Sequence[tuple[OverdueRow, Verdict]]) -> dict[str, Any]:

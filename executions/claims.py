@@ -12,12 +12,15 @@ from datetime import timedelta
 from enum import StrEnum
 from uuid import UUID
 
+from executions.entries import GENERATIONS, sent_member
 from executions.ids import shard_in
 from executions.store import Script, Store
 
 _CLAIM = Script("executions.lua", "claim.lua")
 _RENEW = Script("executions.lua", "renew.lua")
 _RELEASE = Script("executions.lua", "release.lua")
+_FENCE = Script("executions.lua", "fence.lua")
+FENCE_TTL = timedelta(days=7)
 _MS = timedelta(milliseconds=1)
 
 Attempt = tuple[UUID, int]
@@ -27,7 +30,7 @@ class Claimed(StrEnum):
     WON = "won"
     HELD = "held"  # by somebody else, whose lease has not ended
     DONE = "done"
-    STALE = "stale"  # a later attempt exists
+    STALE = "stale"  # a later attempt or generation exists
     STOPPED = "stopped"  # cancelled before it started
 
 
@@ -45,10 +48,22 @@ class Claims:
         self._token = token
         self._lease_ms = lease // _MS
 
-    def claim(self, execution_id: UUID, attempt: int, *, reattach: bool = False) -> Claimed:
-        """Claim an attempt; ``reattach``: one that has begun already, and that a tombstone asks to stop."""
-        keys = [self._key(execution_id), self._tombstone(execution_id)]
-        arguments = [attempt, self._token, self._lease_ms, int(reattach)]
+    def claim(
+        self, execution_id: UUID, attempt: int, *, generation: int = 0, reattach: bool = False
+    ) -> Claimed:
+        """Claim an attempt as it was sent in a ``generation``.
+
+        ``reattach``: one that has begun already, and that a tombstone asks to stop.
+        """
+        shard = shard_in(execution_id)
+        keys = [
+            self._key(execution_id),
+            self._tombstone(execution_id),
+            fence_key(self._store, execution_id),
+            self._store.key(shard, "sent"),
+        ]
+        sent = sent_member(execution_id, attempt, generation)
+        arguments = [attempt, self._token, self._lease_ms, int(reattach), generation % GENERATIONS, sent]
         return Claimed(self._store.run(_CLAIM, keys, arguments).decode())
 
     def renew(self, attempts: Sequence[Attempt]) -> list[Renewal]:
@@ -79,6 +94,19 @@ class Claims:
 
 def claim_key(store: Store, execution_id: UUID) -> str:
     return store.key(shard_in(execution_id), "claim", execution_id.hex)
+
+
+def fence_key(store: Store, execution_id: UUID) -> str:
+    return store.key(shard_in(execution_id), "fence", execution_id.hex)
+
+
+def fence(store: Store, runs: Sequence[tuple[UUID, int, int]]) -> list[bool]:
+    """Let each (execution, attempt, generation) start in no earlier generation; False: it has begun."""
+    calls = [
+        ([fence_key(store, run), claim_key(store, run)], [generation, attempt, FENCE_TTL // _MS])
+        for run, attempt, generation in runs
+    ]
+    return [bool(answer) for answer in store.run_each(_FENCE, calls)] if calls else []
 
 
 @dataclass(frozen=True, slots=True)

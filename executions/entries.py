@@ -1,7 +1,8 @@
-"""What the window holds of a waiting run: 27 bytes (pure).
+"""What the window holds of a waiting run: 28 bytes (pure).
 
-16 bytes the execution's id, 8 bytes the head of its RunSpec's id, 2 bytes the attempt,
-1 byte flags. Up to 28 bytes cost Redis the same allocation as the id alone.
+16 bytes the execution's id, 8 bytes the head of its RunSpec's id, 1 byte the attempt (at most
+100 retries and 3 losses after the first), 2 bytes the generation (its low bits), 1 byte flags.
+Up to 28 bytes cost Redis the same allocation as the id alone.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from uuid import UUID
 from executions.ids import shard_in
 from scheduler_project.kernel.clock import to_millis
 
-_LAYOUT = struct.Struct(">16s8sHB")
+_LAYOUT = struct.Struct(">16s8sBHB")
 MEMBER_BYTES = _LAYOUT.size
+GENERATIONS = 1 << 16
 
 
 class Flag(IntFlag):
@@ -27,10 +29,13 @@ class Flag(IntFlag):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
+    """``generation``: which of the ways that this run was sent (executions/redirection.py)."""
+
     execution_id: UUID
     spec_id: UUID
     attempt: int
     due: datetime
+    generation: int = 0
     flags: Flag = Flag.NONE
 
     @property
@@ -39,7 +44,21 @@ class Entry:
 
     @property
     def member(self) -> bytes:
-        return _LAYOUT.pack(self.execution_id.bytes, spec_head(self.spec_id), self.attempt, self.flags)
+        return self._member(self.flags)
+
+    @property
+    def variants(self) -> list[bytes]:
+        """Every member that this attempt of this generation may have."""
+        return [self._member(Flag(flags)) for flags in range((Flag.REATTACH | Flag.RECHECK) + 1)]
+
+    def _member(self, flags: Flag) -> bytes:
+        head = spec_head(self.spec_id)
+        generation = self.generation % GENERATIONS
+        return _LAYOUT.pack(self.execution_id.bytes, head, self.attempt, generation, flags)
+
+    @property
+    def sent_member(self) -> bytes:
+        return sent_member(self.execution_id, self.attempt, self.generation)
 
     @property
     def score(self) -> int:
@@ -54,16 +73,17 @@ class Popped:
     execution_id: UUID
     spec_head: bytes
     attempt: int
+    generation: int
     flags: Flag
 
     @property
     def sent_member(self) -> bytes:
-        return sent_member(self.execution_id, self.attempt)
+        return sent_member(self.execution_id, self.attempt, self.generation)
 
 
 def unpack(member: bytes) -> Popped:
-    identity, head, attempt, flags = _LAYOUT.unpack(member)
-    return Popped(member, UUID(bytes=identity), head, attempt, Flag(flags))
+    identity, head, attempt, generation, flags = _LAYOUT.unpack(member)
+    return Popped(member, UUID(bytes=identity), head, attempt, generation, Flag(flags))
 
 
 def spec_head(spec_id: UUID) -> bytes:
@@ -71,5 +91,5 @@ def spec_head(spec_id: UUID) -> bytes:
     return spec_id.bytes[:8]
 
 
-def sent_member(execution_id: UUID, attempt: int) -> bytes:
-    return execution_id.bytes + attempt.to_bytes(2, "big")
+def sent_member(execution_id: UUID, attempt: int, generation: int) -> bytes:
+    return execution_id.bytes + struct.pack(">BH", attempt, generation % GENERATIONS)

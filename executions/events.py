@@ -3,7 +3,7 @@
 A message on the exchange is one JSON object, ``{"events": [...]}``. An event has ``type``,
 ``execution`` (UUID), ``attempt``, ``at`` (ISO 8601, UTC) and the optional fields of
 ``Event``. A statement about many runs at once (JOB_QUEUED) has ``runs``, a list of
-[execution, attempt], in place of ``execution`` and ``attempt``.
+[execution, attempt, generation], in place of ``execution`` and ``attempt``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ class Event:
 
     ``retryable`` is False where another attempt cannot end otherwise (a template that names
     what is not there). ``started_at`` and ``queued_at`` repeat what earlier events said, so
-    that the row comes out the same in whatever order they arrive.
+    that the row comes out the same in whatever order they arrive. ``generation`` (of JOB_QUEUED):
+    what was sent in an earlier one than the row's will not start. ``due_at`` (of JOB_RESUMED):
+    when it is due now.
     """
 
     type: EventType
@@ -40,6 +42,8 @@ class Event:
     queued_at: datetime | None = None
     started_at: datetime | None = None
     retryable: bool = True
+    generation: int = 0
+    due_at: datetime | None = None
 
     @property
     def id(self) -> UUID:
@@ -51,6 +55,8 @@ class Event:
             return self.worker
         if self.type in {EventType.PAUSED, EventType.RESUMED}:
             return self.at.isoformat()
+        if self.type is EventType.QUEUED and self.generation:
+            return str(self.generation)
         return ""
 
     def to_json(self) -> dict[str, Any]:
@@ -64,9 +70,11 @@ class Event:
             value = getattr(self, name)
             if value not in ("", None):
                 found[name] = value
-        for name in ("queued_at", "started_at"):
+        for name in ("queued_at", "started_at", "due_at"):
             if (instant := getattr(self, name)) is not None:
                 found[name] = _text(instant)
+        if self.generation:
+            found["generation"] = self.generation
         if not self.retryable:
             found["retryable"] = False
         return found
@@ -76,9 +84,10 @@ def encode(events: Iterable[Event]) -> bytes:
     return json.dumps({"events": [event.to_json() for event in events]}, separators=(",", ":")).encode()
 
 
-def encode_queued(runs: Sequence[tuple[UUID, int]], at: datetime) -> bytes:
-    """JOB_QUEUED of a whole batch: (execution, attempt) of each run that the broker has confirmed."""
-    item = {"type": EventType.QUEUED, "at": _text(at), "runs": [[str(run), attempt] for run, attempt in runs]}
+def encode_queued(runs: Sequence[tuple[UUID, int, int]], at: datetime) -> bytes:
+    """JOB_QUEUED of a batch: (execution, attempt, generation) of each run that the broker has confirmed."""
+    named = [[str(run), attempt, generation] for run, attempt, generation in runs]
+    item = {"type": EventType.QUEUED, "at": _text(at), "runs": named}
     return json.dumps({"events": [item]}, separators=(",", ":")).encode()
 
 
@@ -94,7 +103,7 @@ def decode(body: bytes | str) -> list[Event]:
 
 
 def _expand(item: dict[str, Any]) -> list[Event]:
-    runs = item["runs"] if "runs" in item else [[item["execution"], item["attempt"]]]
+    runs = item["runs"] if "runs" in item else [_run_of(item)]
     common: dict[str, Any] = {
         "type": EventType(item["type"]),
         "at": _instant(item["at"]),
@@ -104,9 +113,22 @@ def _expand(item: dict[str, Any]) -> list[Event]:
         "exit_code": _exit_code(item.get("exit_code")),
         "queued_at": _instant(item["queued_at"]) if "queued_at" in item else None,
         "started_at": _instant(item["started_at"]) if "started_at" in item else None,
+        "due_at": _instant(item["due_at"]) if "due_at" in item else None,
         "retryable": bool(item.get("retryable", True)),
     }
-    return [Event(execution_id=UUID(run), attempt=_attempt(attempt), **common) for run, attempt in runs]
+    return [
+        Event(
+            execution_id=UUID(run),
+            attempt=_attempt(attempt),
+            generation=int(generation),
+            **common,
+        )
+        for run, attempt, generation in runs
+    ]
+
+
+def _run_of(item: dict[str, Any]) -> list[Any]:
+    return [item["execution"], item["attempt"], item.get("generation", 0)]
 
 
 def _storable(value: object) -> str:

@@ -10,6 +10,7 @@ here, and writes back what changed. Events may come twice or out of order; the r
 4. JOB_FAILED with retries left makes the row Waiting again with the next attempt;
    JOB_LOST does the same from a budget of its own, since losing a worker is not the job's failure.
    A run that somebody has asked to stop is not tried again: its tombstone would let no worker start it.
+5. A JOB_QUEUED of an earlier generation changes nothing: what it speaks of will not start.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
+from executions.entries import GENERATIONS
 from executions.events import Event
 from executions.states import TERMINAL, EventType, State, move
 
@@ -59,6 +61,7 @@ class Run:
     finished_at: datetime | None = None
     check_at: datetime | None = None
     cancel_requested: bool = False
+    generation: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +92,15 @@ def _apply(run: Run, event: Event, context: Context) -> tuple[Run, list[Event]]:
         return _start(run, event, context), []
     if target in TERMINAL:
         return _finish(run, event, target), []
-    check_at = context.now if event.type is EventType.RESUMED else None
-    return replace(run, state=target, reason=event.reason, check_at=check_at, queued_at=None), []
+    check_at = (event.due_at or context.now) if event.type is EventType.RESUMED else None
+    return replace(
+        run, state=target, reason=event.reason, message=event.message, check_at=check_at, queued_at=None
+    ), []
 
 
 def _queue(run: Run, event: Event, context: Context) -> Run:
+    if event.generation != run.generation % GENERATIONS:
+        return run
     if run.queued_at is not None:
         return replace(run, queued_at=_earliest(run.queued_at, event.at))
     return replace(run, queued_at=event.at, check_at=context.now + context.timing.enqueue_timeout)

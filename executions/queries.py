@@ -6,4 +6,5 @@ from scheduler_project.kernel.resources import read_queries
 
 PACKAGE = "executions.sql"
 TRANSITIONS = read_queries(PACKAGE, "transitions.sql")
+REDIRECTION = read_queries(PACKAGE, "redirection.sql")
 PARTITIONS = read_queries(PACKAGE, "partitions.sql")

@@ -29,6 +29,7 @@ class Spec:
     type: str
     command: str
     schedule: Mapping[str, Any]
+    jitter_s: float = 0.0
     image: str = ""
     env: Mapping[str, str] = field(default_factory=dict)
     parameters: Mapping[str, Any] = field(default_factory=dict)

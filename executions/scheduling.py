@@ -26,10 +26,14 @@ def push_due_soon(entries: Sequence[Entry], now: datetime) -> None:
     A run that began before its row can be seen would report to nobody. Where Redis is away
     nothing is lost: the overdue sweep finds the rows.
     """
-    horizon = now + settings.PUNCTUAL_WINDOW + SLACK
-    soon = [entry for entry in entries if entry.due <= horizon]
+    soon = [entry for entry in entries if entry.due <= window_horizon(now)]
     if soon:
         transaction.on_commit(partial(_push, soon))
+
+
+def window_horizon(now: datetime) -> datetime:
+    """What is due until then may be in the window."""
+    return now + settings.PUNCTUAL_WINDOW + SLACK
 
 
 def _push(soon: Sequence[Entry]) -> None:

@@ -48,8 +48,11 @@ class _Locked:
     spec: Spec
 
 
-def record(events: Sequence[Event], now: datetime, *, keep: bool = False) -> Recorded:
-    """Apply ``events`` to their rows. ``keep``: also append them to the history (where no auditor will)."""
+def record(events: Sequence[Event], now: datetime, *, keep: bool = False, follow: bool = True) -> Recorded:
+    """Apply ``events`` to their rows. ``keep``: also append them to the history (where no auditor will).
+
+    ``follow``: plan what comes next; False where the caller does.
+    """
     rows = _lock({event.execution_id for event in events})
     done = Recorded(
         unknown=[event for event in events if event.execution_id not in rows],
@@ -69,7 +72,7 @@ def record(events: Sequence[Event], now: datetime, *, keep: bool = False) -> Rec
     won = _update([(before[i], after[i]) for i in rows if after[i] != before[i]])
     append_history(history)
     done.changed = [after[identity] for identity in won]
-    created = insert(plan_next(_ended(rows, before, after, won), now))
+    created = insert(plan_next(_ended(rows, before, after, won), now)) if follow else []
     done.entries = created + [
         _entry(rows[identity], after[identity])
         for identity in won
@@ -134,14 +137,14 @@ def _lock(identities: set[UUID]) -> dict[UUID, _Locked]:
         return {}
     ordered = sorted(identities)
     rows = _run("lock_runs", [ordered, ordered[0], ordered[-1]])
-    bodies = {row[15]: row[-1] for row in rows}  # many runs of a batch share a spec, which is read once
+    bodies = {row[16]: row[-1] for row in rows}  # many runs of a batch share a spec, which is read once
     specs = {spec_id: Spec.from_json(json.loads(body)) for spec_id, body in bodies.items()}
     return {row[0]: _locked(row, specs) for row in rows}
 
 
 def _locked(row: tuple[Any, ...], specs: dict[UUID, Spec]) -> _Locked:
-    run = Run(row[0], State(row[1]), *row[2:14])
-    job_id, spec_id, trigger, scheduled_for, _body = row[14:]
+    run = Run(row[0], State(row[1]), *row[2:15])
+    job_id, spec_id, trigger, scheduled_for, _body = row[15:]
     return _Locked(run, job_id, spec_id, Trigger(trigger), scheduled_for, specs[spec_id])
 
 
@@ -194,7 +197,13 @@ def _waits_anew(before: Run, after: Run) -> bool:
 
 def _entry(row: _Locked, run: Run) -> Entry:
     assert run.check_at is not None  # noqa: S101 -- the constraint execution_checked_iff_waiting_or_active
-    return Entry(execution_id=run.id, spec_id=row.spec_id, attempt=run.attempt, due=run.check_at)
+    return Entry(
+        execution_id=run.id,
+        spec_id=row.spec_id,
+        attempt=run.attempt,
+        due=run.check_at,
+        generation=run.generation,
+    )
 
 
 def _columns(items: Sequence[Any], names: Sequence[str]) -> list[list[Any]]:

@@ -2,13 +2,14 @@
 
 Keys of a shard (all with its hash tag):
 
-    b:<minute>   ZSET   a bucket: 27-byte members (executions/entries.py), score: due time in ms
+    b:<minute>   ZSET   a bucket: 28-byte members (executions/entries.py), score: due time in ms
     buckets      ZSET   the minutes that have a bucket
     flight       ZSET   popped and not yet confirmed by the broker, score: end of the lease in ms
     sent         ZSET   confirmed by the broker, score: when, in ms; kept for the enqueue time-out
     loaded       string the loaded-until mark in ms: rows due up to here have been read
     spec:<head>  string a RunSpec's JSON, once for each
     stop:<id>    string a tombstone: this run must not start, or must stop
+    fence:<id>   string the generation that this run may start in; see executions/redirection.py
 
 Nothing lives here alone: whatever is lost is loaded again from PostgreSQL.
 """
@@ -23,7 +24,7 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from executions.entries import Entry, Flag, Popped, sent_member, spec_head, unpack
+from executions.entries import Entry, Popped, spec_head, unpack
 from executions.ids import shard_in
 from executions.store import Script, Store
 from scheduler_project.kernel.clock import from_millis, to_millis
@@ -121,12 +122,13 @@ class Window:
 
         self.store.batch(fill, atomic=True)
 
-    def remove(self, entry: Entry) -> None:
-        """Take a waiting run out again, from its bucket and from in flight."""
+    def remove(self, entries: Iterable[Entry]) -> None:
+        """Take waiting runs out again, from their buckets and from in flight, whatever their flags."""
 
         def fill(pipe: Any) -> None:
-            pipe.zrem(self._bucket(entry.shard, entry.score // MINUTE_MS), entry.member)
-            pipe.zrem(self.store.key(entry.shard, "flight"), entry.member)
+            for entry in entries:
+                pipe.zrem(self._bucket(entry.shard, entry.score // MINUTE_MS), *entry.variants)
+                pipe.zrem(self.store.key(entry.shard, "flight"), *entry.variants)
 
         self.store.batch(fill)
 
@@ -135,16 +137,15 @@ class Window:
         name = self.store.key(shard_in(execution_id), "stop", execution_id.hex)
         self.store.batch(lambda pipe: pipe.set(name, b"1", ex=TOMBSTONE_TTL_S))
 
-    def locate(self, runs: Sequence[tuple[UUID, UUID, int]]) -> list[Whereabouts]:
-        """Where each (execution, spec, attempt) is on its way to the broker."""
+    def locate(self, entries: Sequence[Entry]) -> list[Whereabouts]:
+        """Where each is on its way to the broker, whatever its flags."""
 
         def fill(pipe: Any) -> None:
-            for execution_id, spec_id, attempt in runs:
-                shard = shard_in(execution_id)
-                pipe.zmscore(self.store.key(shard, "flight"), _variants(execution_id, spec_id, attempt))
-                pipe.zscore(self.store.key(shard, "sent"), sent_member(execution_id, attempt))
+            for entry in entries:
+                pipe.zmscore(self.store.key(entry.shard, "flight"), entry.variants)
+                pipe.zscore(self.store.key(entry.shard, "sent"), entry.sent_member)
 
-        answers = self.store.batch(fill) if runs else []
+        answers = self.store.batch(fill) if entries else []
         return [
             Whereabouts(
                 in_flight=any(score is not None for score in flight),
@@ -180,12 +181,3 @@ def _due(shard: int, answer: Sequence[Any]) -> Due:
         None if int(next_due) < 0 else from_millis(int(next_due)),
         [unpack(member) for member in members],
     )
-
-
-def _variants(execution_id: UUID, spec_id: UUID, attempt: int) -> list[bytes]:
-    """Every member that this attempt may have in flight."""
-    due = from_millis(0)
-    return [
-        Entry(execution_id=execution_id, spec_id=spec_id, attempt=attempt, due=due, flags=flags).member
-        for flags in (Flag.NONE, Flag.REATTACH, Flag.RECHECK, Flag.REATTACH | Flag.RECHECK)
-    ]

@@ -41,6 +41,14 @@ class MisfirePolicy(models.TextChoices):
     NONE = "none", "none"
 
 
+class Missed(models.TextChoices):
+    """What becomes of the planned times that passed while a job was paused."""
+
+    SKIP = "skip", "skip them"
+    RUN_LATEST = "run-latest", "run the latest"
+    RUN_ALL = "run-all", "run them all"
+
+
 class Task(models.Model):
     """A reusable piece of work, which several jobs may run on their own schedules."""
 
@@ -110,6 +118,9 @@ class Job(models.Model):
     )
     paused_at = models.DateTimeField(null=True, editable=False)
     archived_at = models.DateTimeField(null=True, editable=False, help_text="Deleted, but for its history.")
+    on_resume = models.TextField(
+        choices=Missed.choices, default=Missed.SKIP, db_default=Missed.SKIP, editable=False
+    )
     revision = models.BigIntegerField(default=1, db_default=1, editable=False)
     settled_revision = models.BigIntegerField(default=0, db_default=0, editable=False)
     problem = models.TextField(default="", db_default="", editable=False)
@@ -136,6 +147,7 @@ class Job(models.Model):
                 condition=(Q(misfire_max_age__isnull=True) | Q(misfire_max_age__gt=timedelta(0)))
                 & (Q(misfire_max_count__isnull=True) | Q(misfire_max_count__gt=0)),
             ),
+            models.CheckConstraint(name="job_on_resume_known", condition=Q(on_resume__in=Missed.values)),
             models.CheckConstraint(name="job_jitter_not_negative", condition=Q(jitter__gte=timedelta(0))),
         ]
         indexes: ClassVar[list[Any]] = [

@@ -1,6 +1,6 @@
 -- name: load
 -- The waiting runs of some shards that become due in a span and have not been queued, in order.
-SELECT e.id, e.spec_id, e.attempt, e.check_at
+SELECT e.id, e.spec_id, e.attempt, e.check_at, e.generation
 FROM executions_execution e
 WHERE e.shard = ANY(%s) AND e.check_at > %s AND e.check_at <= %s
   AND e.state = 'Waiting' AND e.queued_at IS NULL
@@ -8,7 +8,7 @@ ORDER BY e.check_at, e.id
 
 -- name: overdue
 -- Whatever the scheduler should have looked at by now, after a given place in the order.
-SELECT e.id, e.spec_id, e.attempt, e.check_at, e.state, e.cancel_requested_at
+SELECT e.id, e.spec_id, e.attempt, e.check_at, e.generation, e.state, e.cancel_requested_at
 FROM executions_execution e
 WHERE e.shard = ANY(%s) AND e.check_at <= %s AND (e.check_at, e.id) > (%s, %s)
 ORDER BY e.check_at, e.id

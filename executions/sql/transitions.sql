@@ -11,7 +11,7 @@ RETURNING id
 -- name: lock_runs
 -- The rows that a batch of events speaks of, locked in the order of their ids so that two recorders cannot deadlock.
 SELECT e.id, e.state, e.attempt, e.failures, e.losses, e.reason, e.message, e.worker, e.exit_code,
-       e.queued_at, e.started_at, e.finished_at, e.check_at, e.cancel_requested_at IS NOT NULL,
+       e.queued_at, e.started_at, e.finished_at, e.check_at, e.cancel_requested_at IS NOT NULL, e.generation,
        e.job_id, e.spec_id, e.trigger, e.scheduled_for, s.body
 FROM executions_execution e JOIN executions_runspec s ON s.id = e.spec_id
 WHERE e.id = ANY(%s) AND e.id >= %s AND e.id <= %s

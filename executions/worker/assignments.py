@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from executions.entries import Flag
+from executions.entries import Flag, Popped
 from executions.ids import due_of
 from executions.runspecs import Spec
 from scheduler_project.kernel.clock import from_micros, to_micros
@@ -27,6 +27,7 @@ class Assignment:
     queued_at: datetime
     spec: Spec
     spec_id: UUID
+    generation: int = 0
     flags: Flag = Flag.NONE
 
     @property
@@ -45,13 +46,12 @@ def task_id(execution_id: UUID, attempt: int) -> str:
     return f"{execution_id}:{attempt}"
 
 
-def message_arguments(
-    execution_id: UUID, attempt: int, flags: Flag, spec_json: bytes, queued_at: datetime
-) -> dict[str, Any]:
+def message_arguments(run: Popped, spec_json: bytes, queued_at: datetime) -> dict[str, Any]:
     return {
-        "execution": str(execution_id),
-        "attempt": attempt,
-        "flags": int(flags),
+        "execution": str(run.execution_id),
+        "attempt": run.attempt,
+        "generation": run.generation,
+        "flags": int(run.flags),
         "spec": json.loads(spec_json),
         "queued": to_micros(queued_at),
     }
@@ -67,6 +67,7 @@ def read_arguments(arguments: Mapping[str, Any]) -> Assignment:
             queued_at=from_micros(int(arguments["queued"])).astimezone(UTC),
             spec=spec,
             spec_id=spec.id,
+            generation=int(arguments.get("generation", 0)),
             flags=Flag(int(arguments["flags"])),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:

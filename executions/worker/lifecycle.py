@@ -122,7 +122,10 @@ class RunWorker:
             return Claimed.HELD
         claimed, reattach = Claimed.HELD, Flag.REATTACH in given.flags
         try:
-            claimed = self._patiently(given, lambda: self._claims.claim(*given.key, reattach=reattach))
+            claimed = self._patiently(
+                given,
+                lambda: self._claims.claim(*given.key, generation=given.generation, reattach=reattach),
+            )
         finally:
             if claimed is Claimed.WON:
                 self._leases.hold(given.key)
@@ -209,6 +212,7 @@ class RunWorker:
             spec_id=given.spec_id,
             attempt=given.attempt,
             due=self._clock.now() + delay,
+            generation=given.generation,
             flags=flags,
         )
         self._window.add([entry], {given.spec_id: given.spec.canonical})

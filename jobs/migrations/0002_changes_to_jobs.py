@@ -48,6 +48,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddField(
             model_name='job',
+            name='on_resume',
+            field=models.TextField(choices=[('skip', 'skip them'), ('run-latest', 'run the latest'), ('run-all', 'run them all')], db_default='skip', default='skip', editable=False),
+        ),
+        migrations.AddField(
+            model_name='job',
             name='overlap',
             field=models.TextField(choices=[('forbid', 'forbid: the next is made when this one has ended'), ('allow', 'allow: it runs beside it'), ('queue', 'queue: it runs after it'), ('replace', 'replace: the running one is cancelled for it')], db_default='forbid', default='forbid'),
         ),
@@ -90,6 +95,10 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name='job',
             constraint=models.CheckConstraint(condition=models.Q(models.Q(('misfire_max_age__isnull', True), ('misfire_max_age__gt', datetime.timedelta(0)), _connector='OR'), models.Q(('misfire_max_count__isnull', True), ('misfire_max_count__gt', 0), _connector='OR')), name='job_misfire_limits_positive'),
+        ),
+        migrations.AddConstraint(
+            model_name='job',
+            constraint=models.CheckConstraint(condition=models.Q(('on_resume__in', ['skip', 'run-latest', 'run-all'])), name='job_on_resume_known'),
         ),
         migrations.AddConstraint(
             model_name='job',

@@ -4,7 +4,7 @@
 -- but never lowered.
 CREATE FUNCTION jobs_revise() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
-    settling constant text[] := ARRAY['revision', 'settled_revision', 'problem'];
+    settling constant text[] := ARRAY['revision', 'settled_revision', 'problem', 'on_resume'];
 BEGIN
     NEW.revision := greatest(NEW.revision, OLD.revision);
     IF NEW.revision = OLD.revision AND to_jsonb(NEW) - settling <> to_jsonb(OLD) - settling THEN

@@ -94,7 +94,7 @@ def queued_events() -> list[Event]:
 
 
 def places(window: Window, entries: Sequence[Entry]) -> list[tuple[bool, bool]]:
-    found = window.locate([(entry.execution_id, entry.spec_id, entry.attempt) for entry in entries])
+    found = window.locate(entries)
     return [(place.in_flight, place.sent_at is not None) for place in found]
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
+from dataclasses import replace
 from datetime import datetime, timedelta
 from uuid import uuid4
 
@@ -98,12 +99,11 @@ def test_a_lease_that_ends_gives_the_run_back_first(window: Window, now: datetim
 def test_what_the_broker_has_is_noted_as_sent_and_not_given_back(window: Window, now: datetime) -> None:
     item = entry(now)
     window.add([item], {})
-    where = (item.execution_id, item.spec_id, item.attempt)
-    assert [(place.in_flight, place.sent_at) for place in window.locate([where])] == [(False, None)]
+    assert [(place.in_flight, place.sent_at) for place in window.locate([item])] == [(False, None)]
     (due,) = window.pop([SHARD], timedelta(milliseconds=50), 10)
-    assert window.locate([where])[0].in_flight
+    assert window.locate([item])[0].in_flight
     window.confirm(SHARD, due.runs, now, MINUTE)
-    (place,) = window.locate([where])
+    (place,) = window.locate([item])
     assert (place.in_flight, place.sent_at) == (False, now)
     time.sleep(0.06)
     assert popped(window) == []
@@ -118,8 +118,8 @@ def test_sent_is_forgotten_after_its_time(window: Window, now: datetime) -> None
         window.confirm(SHARD, due.runs, now - n * MINUTE, timedelta(seconds=59))
         if n == 2:
             first = item
-    assert window.locate([(first.execution_id, first.spec_id, 1)])[0].sent_at is None
-    assert window.locate([(item.execution_id, item.spec_id, 1)])[0].sent_at == now - MINUTE
+    assert window.locate([first])[0].sent_at is None
+    assert window.locate([item])[0].sent_at == now - MINUTE
 
 
 @pytest.mark.parametrize("flags", [Flag.REATTACH, Flag.RECHECK, Flag.REATTACH | Flag.RECHECK])
@@ -128,20 +128,21 @@ def test_a_run_is_in_flight_whatever_its_flags(window: Window, now: datetime, fl
     window.add([item], {})
     (due,) = window.pop([SHARD], LEASE, 10)
     assert due.runs[0].flags == flags
-    here, next_attempt = window.locate(
-        [(item.execution_id, item.spec_id, 1), (item.execution_id, item.spec_id, 2)]
+    here, next_attempt, next_generation = window.locate(
+        [item, replace(item, attempt=2), replace(item, generation=1)]
     )
     assert here.in_flight
     assert not next_attempt.in_flight
+    assert not next_generation.in_flight
     assert window.locate([]) == []
 
 
 def test_a_removed_run_is_neither_waiting_nor_in_flight(window: Window, now: datetime) -> None:
     one, two = entry(now), entry(now)
     window.add([one, two], {})
-    window.remove(one)
+    window.remove([one])
     assert popped(window, lease=timedelta(milliseconds=30)) == [two.member]
-    window.remove(two)
+    window.remove([two])
     time.sleep(0.04)
     assert popped(window) == []
 
@@ -178,7 +179,7 @@ def test_a_redis_that_is_away_is_said_to_be(now: datetime) -> None:
     calls = [
         lambda: gone.pop([1], LEASE, 1),
         lambda: gone.add([entry(now)], {}),
-        lambda: gone.locate([(uuid4(), SPEC.id, 1)]),
+        lambda: gone.locate([entry_for(uuid4(), from_millis(0))]),
         lambda: gone.loaded_until([1]),
         lambda: gone.forbid(uuid4()),
         gone.store.now_ms,

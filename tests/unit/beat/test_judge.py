@@ -23,7 +23,7 @@ HELD = KnownClaim(2)
 
 
 def row(state: str, cancel: bool = False) -> OverdueRow:
-    return OverdueRow(ID, ID, 2, NOW - S, state, NOW - S if cancel else None)
+    return OverdueRow(ID, ID, 2, NOW - S, 0, state, NOW - S if cancel else None)
 
 
 def ended(seconds_ago: int) -> KnownClaim:

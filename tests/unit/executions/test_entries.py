@@ -13,17 +13,23 @@ DUE = datetime(2026, 11, 30, 2, tzinfo=UTC)
 flags = st.sampled_from([Flag.NONE, Flag.REATTACH, Flag.RECHECK, Flag.REATTACH | Flag.RECHECK])
 
 
-@given(st.uuids(), st.uuids(), st.integers(1, 65535), flags)
-def test_a_member_is_27_bytes_and_reads_back_as_it_was(
-    run: UUID, spec: UUID, attempt: int, flag: Flag
+@given(st.uuids(), st.uuids(), st.integers(1, 255), st.integers(0, 65535), flags)
+def test_a_member_is_28_bytes_and_reads_back_as_it_was(
+    run: UUID, spec: UUID, attempt: int, generation: int, flag: Flag
 ) -> None:
-    entry = Entry(execution_id=run, spec_id=spec, attempt=attempt, due=DUE, flags=flag)
+    entry = Entry(execution_id=run, spec_id=spec, attempt=attempt, due=DUE, generation=generation, flags=flag)
     popped = unpack(entry.member)
-    assert len(entry.member) == MEMBER_BYTES == 27
-    assert (popped.execution_id, popped.attempt, popped.flags) == (run, attempt, flag)
+    assert len(entry.member) == MEMBER_BYTES == 28
+    assert (popped.execution_id, popped.attempt, popped.generation, popped.flags) == (
+        run,
+        attempt,
+        generation,
+        flag,
+    )
     assert popped.spec_head == spec_head(spec)
     assert popped.member == entry.member
-    assert popped.sent_member == sent_member(run, attempt)
+    assert popped.sent_member == entry.sent_member == sent_member(run, attempt, generation)
+    assert entry.member in entry.variants
 
 
 def test_the_score_is_the_due_time_and_the_shard_that_of_the_run() -> None:

@@ -48,9 +48,9 @@ def test_what_is_encoded_is_decoded_as_it_was(given_events: list[Event]) -> None
 
 def test_one_message_says_that_many_runs_are_queued() -> None:
     other = UUID(int=RUN.int + 1)
-    first, second = decode(encode_queued([(RUN, 1), (other, 4)], AT))
+    first, second = decode(encode_queued([(RUN, 1, 0), (other, 4, 7)], AT))
     assert (first.type, first.execution_id, first.attempt, first.at) == (EventType.QUEUED, RUN, 1, AT)
-    assert (second.execution_id, second.attempt) == (other, 4)
+    assert (second.execution_id, second.attempt, second.generation) == (other, 4, 7)
 
 
 def test_times_of_other_zones_are_turned_into_utc() -> None:
@@ -108,7 +108,7 @@ NONSENSE = [
     item(runs=5),
     item(runs=[5]),
     item(runs=[[str(RUN)]]),
-    item(runs=[[str(RUN), 1, 2]]),
+    item(runs=[[str(RUN), 1]]),
 ]
 
 

@@ -1,0 +1,164 @@
+"""Changing a run that waits, wherever it is on its way to a worker.
+
+A waiting run may be in the database only, in its bucket, in flight, in the queue of runs, or in
+the hands of a worker that has not claimed it. What is underway cannot be called back, so each
+way of sending a run has a number, its *generation*, which travels with it and which the claim
+compares with the *fence* in Redis:
+
+1. ``withdraw`` raises the generation in the row and commits that;
+2. it sets the fence to it, in one step with a look at the claim: whoever has claimed the attempt
+   already has begun it, and the run is left alone; from now on nothing sent before can start;
+3. the caller changes the rows in a transaction of its own (``redirect``, ``record``);
+4. after the commit ``send_again`` takes the old entries out of the window and adds the new ones.
+
+Whoever dies between two steps leaves a row that nothing sent can start; the sweep finds it as
+soon as it is due and sends it in its generation. docs/adr/0010 says why not otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from uuid import UUID
+
+from django.db import connection, transaction
+
+from executions.claims import fence
+from executions.entries import Entry
+from executions.queries import REDIRECTION
+from executions.scheduling import push_due_soon, window_horizon
+from executions.states import State, Trigger
+from executions.store import default_store
+from executions.window import Window
+
+
+@dataclass(frozen=True, slots=True)
+class LiveRun:
+    """A row of the queries ``live_runs`` and ``live_run``: a run that has not ended."""
+
+    id: UUID
+    job_id: UUID
+    spec_id: UUID
+    trigger: Trigger
+    state: State
+    attempt: int
+    generation: int
+    scheduled_for: datetime
+    check_at: datetime | None
+    queued_at: datetime | None
+
+    @property
+    def waits(self) -> bool:
+        return self.state is State.WAITING
+
+    def underway(self, now: datetime) -> bool:
+        """Whether it waits and may be in the window or behind it already."""
+        soon = self.check_at is not None and self.check_at <= window_horizon(now)
+        return self.waits and (soon or self.queued_at is not None)
+
+    @property
+    def entry(self) -> Entry:
+        """What the window holds of it, if it does."""
+        assert self.check_at is not None  # noqa: S101 -- the constraint execution_checked_iff_waiting_or_active
+        return Entry(
+            execution_id=self.id,
+            spec_id=self.spec_id,
+            attempt=self.attempt,
+            due=self.check_at,
+            generation=self.generation,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Redirection:
+    """What a run that waits is to be from now on; ``check_at``: when it is due. None: as it is."""
+
+    spec_id: UUID
+    check_at: datetime
+    owner_id: int | None = None
+    reason: str | None = None
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawn:
+    """The runs that cannot start until they are sent again, and those that had begun."""
+
+    runs: dict[UUID, LiveRun]
+    begun: frozenset[UUID]
+
+
+NOTHING_WITHDRAWN = Withdrawn({}, frozenset())
+
+
+def live_runs(job_id: UUID, *, lock: bool = False) -> list[LiveRun]:
+    """The runs of a job that have not ended. ``lock``: OperationalError where another has one locked."""
+    return _read("live_runs", [job_id], lock)
+
+
+def live_run(execution_id: UUID, *, lock: bool = False) -> LiveRun | None:
+    """One run, if it has not ended."""
+    found = _read("live_run", [execution_id], lock)
+    return found[0] if found else None
+
+
+def _read(name: str, parameters: Sequence[UUID], lock: bool) -> list[LiveRun]:
+    with connection.cursor() as cursor:
+        cursor.execute(REDIRECTION[name] + ("\nFOR UPDATE NOWAIT" if lock else ""), parameters)
+        return [
+            LiveRun(row[0], row[1], row[2], Trigger(row[3]), State(row[4]), *row[5:])
+            for row in cursor.fetchall()
+        ]
+
+
+def withdraw(runs: Iterable[LiveRun], now: datetime) -> Withdrawn:
+    """Call back those of ``runs`` that are underway. In no transaction; StoreUnavailable without Redis."""
+    underway = {run.id: run for run in runs if run.underway(now)}
+    if not underway:
+        return NOTHING_WITHDRAWN
+    with transaction.atomic(durable=True), connection.cursor() as cursor:
+        cursor.execute(REDIRECTION["raise_generations"], [sorted(underway)])
+        raised = cursor.fetchall()
+    fenced = fence(default_store(), raised)
+    begun = frozenset(row[0] for row, free in zip(raised, fenced, strict=True) if not free)
+    generations = {row[0]: row[2] for row in raised}
+    return Withdrawn(
+        {i: replace(underway[i], generation=generations[i]) for i in generations if i not in begun}, begun
+    )
+
+
+def redirect(changes: Sequence[tuple[LiveRun, Redirection]]) -> list[Entry]:
+    """Change waiting runs, where nobody else has changed them since they were read; their new entries."""
+    if not changes:
+        return []
+    ordered = sorted(changes, key=lambda change: change[0].id)
+    runs, wanted = [run for run, _ in ordered], [change for _, change in ordered]
+    with connection.cursor() as cursor:
+        cursor.execute(
+            REDIRECTION["redirect_runs"],
+            [
+                [run.id for run in runs],
+                [run.attempt for run in runs],
+                [run.generation for run in runs],
+                [change.spec_id for change in wanted],
+                [change.check_at for change in wanted],
+                [change.owner_id for change in wanted],
+                [change.reason for change in wanted],
+                [change.message for change in wanted],
+            ],
+        )
+        done = {row[0] for row in cursor.fetchall()}
+    return [
+        replace(run, spec_id=change.spec_id, check_at=change.check_at).entry
+        for run, change in ordered
+        if run.id in done
+    ]
+
+
+def send_again(withdrawn: Withdrawn, entries: Sequence[Entry], now: datetime) -> None:
+    """After the commit: the old entries leave the window, the new ones that are due soon enter it."""
+    old = [replace(run, generation=run.generation - 1).entry for run in withdrawn.runs.values()]
+    if old:
+        Window(default_store()).remove(old)
+    push_due_soon(entries, now)

@@ -1,0 +1,30 @@
+-- name: live_runs
+-- The runs of a job that have not ended.
+SELECT e.id, e.job_id, e.spec_id, e.trigger, e.state, e.attempt, e.generation, e.scheduled_for, e.check_at, e.queued_at
+FROM executions_execution e
+WHERE e.job_id = %s AND e.finished_at IS NULL
+ORDER BY e.id
+
+-- name: live_run
+-- One run, if it has not ended.
+SELECT e.id, e.job_id, e.spec_id, e.trigger, e.state, e.attempt, e.generation, e.scheduled_for, e.check_at, e.queued_at
+FROM executions_execution e
+WHERE e.id = %s AND e.finished_at IS NULL
+
+-- name: raise_generations
+-- Gives waiting runs their next generation. Returns those that (still) wait.
+UPDATE executions_execution e SET generation = e.generation + 1
+WHERE e.id = ANY(%s) AND e.state = 'Waiting'
+RETURNING e.id, e.attempt, e.generation
+
+-- name: redirect_runs
+-- What waiting and paused runs are to be from now on, where nobody else has changed them. Returns the ids won.
+UPDATE executions_execution e
+SET spec_id = v.spec_id, check_at = CASE WHEN e.state = 'Waiting' THEN v.check_at END,
+    owner_id = coalesce(v.owner_id, e.owner_id), reason = coalesce(v.reason, e.reason),
+    message = coalesce(v.message, e.message), queued_at = NULL
+FROM unnest(
+    %s::uuid[], %s::smallint[], %s::integer[], %s::uuid[], %s::timestamptz[], %s::integer[], %s::text[], %s::text[]
+) AS v(id, attempt, generation, spec_id, check_at, owner_id, reason, message)
+WHERE e.id = v.id AND e.state IN ('Waiting', 'Paused') AND e.attempt = v.attempt AND e.generation = v.generation
+RETURNING e.id
