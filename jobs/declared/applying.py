@@ -1,0 +1,71 @@
+"""Does what a comparison found: all of it in one transaction, or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+
+from django.db import transaction
+
+from executions.policy import Forbidden, User
+from jobs import services
+from jobs.declared.comparing import Action, Step
+from jobs.declared.wanted import Place, Problem, Refused
+from jobs.models import Job
+from scheduler_project.kernel.errors import Conflict, InvalidFields
+
+
+def carry_out(steps: Sequence[Step], user: User, now: datetime, *, keep: bool = True) -> None:
+    """Refused: all that could not be done, and then nothing is. ``keep`` false: it is tried, and undone."""
+    with transaction.atomic():
+        problems = [problem for step in steps for problem in _try(step, user, now)]
+        if problems:
+            raise Refused(problems)
+        if not keep:
+            transaction.set_rollback(True)
+
+
+def _try(step: Step, user: User, now: datetime) -> Iterator[Problem]:
+    place = step.wanted.place if step.wanted else Place(step.label, 1)
+    try:
+        with transaction.atomic():
+            _DOING[step.action](step, user, now)
+    except InvalidFields as error:
+        for field, texts in error.errors.items():
+            yield from (Problem(place, field, text) for text in texts)
+    except (Conflict, Forbidden) as error:
+        yield Problem(place, "name" if isinstance(error, Conflict) else "owner", error.message)
+
+
+def _create(step: Step, user: User, now: datetime) -> None:
+    assert step.wanted is not None  # noqa: S101 -- for mypy
+    services.create_job(step.wanted.definition, user, now)
+
+
+def _update(step: Step, user: User, now: datetime) -> None:
+    del user, now
+    assert step.wanted is not None and step.job is not None  # noqa: S101 -- for mypy
+    if step.difference:
+        raise Conflict("A job that is there cannot be changed yet.")
+    _mark(step.job, step.wanted.definition.managed_by)
+
+
+def _mark(job: Job, origin: str) -> None:
+    Job.objects.filter(id=job.id).exclude(managed_by=origin).update(managed_by=origin)
+
+
+def _archive(step: Step, user: User, now: datetime) -> None:
+    del step, user, now
+    raise Conflict("A job that is there cannot be archived yet.")
+
+
+def _keep(step: Step, user: User, now: datetime) -> None:
+    del step, user, now
+
+
+_DOING: dict[Action, Callable[[Step, User, datetime], None]] = {
+    Action.CREATE: _create,
+    Action.UPDATE: _update,
+    Action.KEEP: _keep,
+    Action.ARCHIVE: _archive,
+}

@@ -1,0 +1,72 @@
+"""Reads files of jobs: each YAML document is a job or a list of jobs, in the fields of REST (pure)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from yaml import MarkedYAMLError, YAMLError
+from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+from jobs.declared.wanted import Place, Problem, Wanted
+from jobs.declared.yaml_text import CoreLoader
+from jobs.definitions import read_definition
+from scheduler_project.kernel.errors import InvalidFields
+
+
+def read_manifest(text: str, path: str, owner: str = "") -> tuple[list[Wanted], list[Problem]]:
+    """The jobs that ``text`` declares, and all that is wrong with it. ``owner``: of jobs that name none."""
+    manifest = _Manifest(path, owner)
+    try:
+        loader = CoreLoader(text)
+        for node in loader.nodes():
+            manifest.read_document(loader, node)
+    except YAMLError as error:
+        manifest.problems.append(_problem_of(error, path))
+    except RecursionError:
+        manifest.problems.append(Problem(Place(path, 1), "", "It is nested too deep."))
+    return manifest.wanted, manifest.problems
+
+
+class _Manifest:
+    """What has been read of one file so far."""
+
+    def __init__(self, path: str, owner: str) -> None:
+        self.wanted: list[Wanted] = []
+        self.problems: list[Problem] = []
+        self._path = path
+        self._owner = owner
+
+    def read_document(self, loader: CoreLoader, document: Node) -> None:
+        if isinstance(document, ScalarNode) and document.tag.endswith(":null"):
+            return
+        for node in document.value if isinstance(document, SequenceNode) else [document]:
+            if isinstance(node, MappingNode):
+                self._read_job(loader, node)
+            else:
+                text = "This is no job: a document is a job or a list of jobs, each with its fields."
+                self.problems.append(Problem(self._place(node), "", text))
+
+    def _read_job(self, loader: CoreLoader, node: MappingNode) -> None:
+        places = {key.value: self._place(key) for key, _ in node.value if isinstance(key, ScalarNode)}
+        try:
+            given: dict[str, Any] = loader.construct_document(node)
+            if self._owner:
+                given.setdefault("owner", self._owner)
+            self.wanted.append(Wanted(read_definition(given), self._place(node)))
+        except MarkedYAMLError as error:
+            self.problems.append(_problem_of(error, self._path))
+        except InvalidFields as error:
+            for field, texts in error.errors.items():
+                place = places.get(field, self._place(node))
+                self.problems += [Problem(place, field, text) for text in texts]
+
+    def _place(self, node: Node) -> Place:
+        return Place(self._path, node.start_mark.line + 1)
+
+
+def _problem_of(error: YAMLError, path: str) -> Problem:
+    if not isinstance(error, MarkedYAMLError):
+        return Problem(Place(path, 1), "", f"Not YAML: {error}")
+    mark = error.problem_mark or error.context_mark
+    text = ", ".join(part for part in (error.context, error.problem) if part)
+    return Problem(Place(path, mark.line + 1 if mark else 1), "", f"{text}.")

@@ -1,0 +1,154 @@
+"""``manage.py apply_jobs``: what files declare is what there is, all of it or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group
+from django.core.management import CommandError, call_command
+
+from executions.models import Execution
+from executions.store import Store
+from jobs.models import Job
+from scheduler_project.kernel.clock import utcnow
+from tests.integration.jobs.chain import new_job
+
+pytestmark = pytest.mark.django_db
+TWO = """
+- &nightly
+  name: nightly
+  owner: ops
+  type: Script
+  command: |
+    echo one
+    echo two
+  schedule: {cron: 0 2 * * *, timezone: Europe/Berlin}
+- <<: *nightly
+  name: beat
+  schedule: {every: 10s}
+  retries: 3
+"""
+Writing = Callable[[str], str]
+
+
+@pytest.fixture(autouse=True)
+def parts(db: None, store: Store) -> None:
+    """The commands need the database and Redis."""
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Writing:
+    def write(text: str) -> str:
+        path = tmp_path / "jobs.yaml"
+        path.write_text(text)
+        return str(path)
+
+    return write
+
+
+def apply(path: str, *options: str) -> str:
+    out = StringIO()
+    call_command("apply_jobs", path, *options, stdout=out)
+    return out.getvalue()
+
+
+def dry_run(path: str, *options: str) -> tuple[str, int]:
+    """What is shown, and the exit status."""
+    out = StringIO()
+    try:
+        call_command("apply_jobs", path, "--dry-run", *options, stdout=out)
+    except SystemExit as end:
+        return out.getvalue(), int(end.code or 0)
+    return out.getvalue(), 0
+
+
+def refusal(path: str, *options: str) -> list[str]:
+    with pytest.raises(CommandError) as caught:
+        apply(path, *options)
+    return [line.removeprefix(path) for line in str(caught.value).splitlines()]
+
+
+def jobs() -> dict[str, dict[str, Any]]:
+    return {job["name"]: dict(job) for job in Job.objects.filter(archived_at=None).values()}
+
+
+def test_declared_jobs_are_made_with_their_first_runs(written: Writing) -> None:
+    said = apply(written(TWO))
+
+    assert "+ team ops" in said
+    assert said.endswith("Done: 2 to create, 0 to update, 0 to archive, 0 as they are.\n")
+    nightly, beat = jobs()["nightly"], jobs()["beat"]
+    assert nightly["schedule"]["timezone"] == "Europe/Berlin"
+    assert (nightly["retries"], beat["retries"]) == (0, 3)
+    assert {nightly["managed_by"], beat["managed_by"]} == {"apply_jobs"}
+    assert nightly["created_by"] == "apply_jobs"
+    waiting = Execution.objects.filter(state="Waiting").values_list("job_id", flat=True)
+    assert set(waiting) == {nightly["id"], beat["id"]}
+
+
+def test_the_second_time_there_is_nothing_to_do(written: Writing) -> None:
+    path = written(TWO + "- {<<: *nightly, name: once, schedule: {after: 5m}}\n")
+    apply(path)
+    before = jobs()
+
+    assert apply(path) == "Nothing to do: 3 jobs are as declared.\n"
+    assert dry_run(path) == ("Nothing to do: 3 jobs are as declared.\n", 0)
+    assert jobs() == before
+
+
+def test_a_dry_run_shows_the_difference_and_changes_nothing(written: Writing) -> None:
+    said, status = dry_run(written(TWO))
+
+    assert status == 2
+    assert "+ create ops/nightly" in said
+    assert "+  echo two" in said
+    assert "+  timezone: Europe/Berlin" in said
+    assert "2 to create, 0 to update" in said
+    assert jobs() == {}
+    assert not Group.objects.filter(name="ops").exists()
+    assert not Execution.objects.exists()
+
+
+def test_all_that_is_wrong_is_told_and_nothing_is_done(written: Writing) -> None:
+    path = written(TWO + "- {<<: *nightly, name: bad, schedule: 61 * * * *, retries: x}\n")
+    first, *problems = refusal(path)
+    assert first == "Nothing was changed."
+    assert [problem.split(": ")[:2] for problem in problems] == [[":14", "schedule"], [":14", "retries"]]
+    assert jobs() == {}
+
+
+def test_what_only_the_database_can_refuse_is_told_for_all_jobs(written: Writing) -> None:
+    ended = "schedule: {cron: 0 2 * * *, end: 2020-01-01T00:00:00Z}"
+    path = written(TWO + f"- {{<<: *nightly, name: c, {ended}}}\n- {{<<: *nightly, name: d, {ended}}}\n")
+    _, *problems = refusal(path)
+    assert problems == [f":{line}: schedule: This schedule does not fire after now." for line in (14, 15)]
+    assert jobs() == {}
+
+
+def test_a_job_that_was_made_otherwise_is_left_alone_unless_it_is_adopted(written: Writing) -> None:
+    new_job("@hourly", utcnow(), owner="team")
+    path = written("{name: nightly, owner: team, type: Script, command: 'true', schedule: '@hourly'}")
+    _, problem = refusal(path)
+    assert "has a job of this name that was not made from files" in problem
+
+    apply(path, "--adopt")
+    assert jobs()["nightly"]["managed_by"] == "apply_jobs"
+    assert "Nothing to do" in apply(path)
+    _, problem = refusal(path, "--origin", "other")
+    assert "belongs to 'apply_jobs'" in problem
+
+
+def test_the_owner_of_the_command_line_is_for_jobs_that_name_none(written: Writing) -> None:
+    job = "type: Script, command: 'true', schedule: '@daily'"
+    apply(written(f"- {{name: a, {job}}}\n- {{name: b, owner: mine, {job}}}\n"), "--owner", "ops")
+    assert dict(Job.objects.values_list("name", "owner__name")) == {"a": "ops", "b": "mine"}
+
+
+@pytest.mark.parametrize("path", ["/nowhere/jobs.yaml", "/"])
+def test_a_file_that_cannot_be_read_is_told(path: str) -> None:
+    with pytest.raises(CommandError, match=path):
+        apply(path)
