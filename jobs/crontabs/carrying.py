@@ -35,7 +35,10 @@ class Carriage:
 
 @dataclass(frozen=True, slots=True)
 class Carried:
+    """``command``: as it stands in the crontab."""
+
     line: int
+    command: str
     definition: JobDefinition
 
 
@@ -48,7 +51,7 @@ def carry_over(crontab: Crontab, carriage: Carriage) -> tuple[list[Carried], lis
             complaints.append(Complaint(entry.line, refusal))
             continue
         try:
-            jobs.append(Carried(entry.line, read_definition(_body(entry, name, carriage))))
+            jobs.append(Carried(entry.line, entry.command, read_definition(_body(entry, name, carriage))))
         except InvalidFields as error:
             complaints += [Complaint(entry.line, text) for texts in error.errors.values() for text in texts]
             continue

@@ -156,6 +156,16 @@ def _unanchored(stored: dict[str, Any], declared: Schedule) -> dict[str, Any]:
 
 
 def _difference(stored: dict[str, Any], declared: dict[str, Any], place: Place) -> str:
-    before = dump(stored).splitlines() if stored else []
-    lines = unified_diff(before, dump(declared).splitlines(), "as it is", str(place), n=1, lineterm="")
-    return "\n".join(lines)
+    before, after = (dump(_in_order(form)).splitlines() if form else [] for form in (stored, declared))
+    return "\n".join(unified_diff(before, after, "as it is", str(place), n=1, lineterm=""))
+
+
+def _in_order(form: dict[str, Any]) -> dict[str, Any]:
+    """With what has names of its own by name: the database does not keep the order of an object."""
+    return {name: _sorted(value) if name in ("env", "parameters") else value for name, value in form.items()}
+
+
+def _sorted(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _sorted(item) for name, item in sorted(value.items())}
+    return [_sorted(item) for item in value] if isinstance(value, list) else value

@@ -7,13 +7,13 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from jobs.crontabs.carrying import Carriage, carry_over
+from jobs.crontabs.carrying import Carriage, Carried, carry_over
 from jobs.crontabs.lines import Complaint, Format, format_of, read_crontab
 from jobs.crontabs.report import complaints_text, table
 from jobs.declared.applying import carry_out
 from jobs.declared.comparing import Action, Origin, Step, plan_steps
 from jobs.declared.wanted import Place, Refused, Wanted
-from jobs.management.files import new_teams, operator, read_text, shown_path
+from jobs.management.files import counted, new_teams, operator, read_text, shown_path
 from jobs.models import MisfirePolicy, Overlap
 from jobs.schedules.zones import check_zone
 from scheduler_project.kernel.clock import utcnow
@@ -55,43 +55,39 @@ class Command(BaseCommand):
         wanted = [Wanted(job.definition, place) for job, place in zip(jobs, places, strict=True)]
         try:
             steps = plan_steps(wanted, Origin(ORIGIN))
-            self._show(steps, complaints, options)
+            self._show(jobs, steps, options)
+            self._complain(complaints)
             self._apply(steps, options)
         except Refused as refused:
             raise CommandError(f"Nothing was changed.\n{refused.message}") from refused
 
-    def _show(self, steps: Sequence[Step], complaints: Sequence[Complaint], options: dict[str, Any]) -> None:
+    def _show(self, jobs: Sequence[Carried], steps: Sequence[Step], options: dict[str, Any]) -> None:
         self._write(
             f"Times without CRON_TZ are in {options['timezone']} (--timezone). The jobs belong to "
             f"{options['owner']}; overlap is {options['overlap']}, misfire {options['misfire']}.",
             *(f"The team {team} is not there and is made." for team in new_teams(steps)),
             "Cron starts commands in the home folder of the user; a run starts in a folder of its own.",
-            "",
         )
-        if steps:
-            self._write(*table(steps, utcnow()), "")
-        self._write(*(step.difference for step in steps if step.action is Action.UPDATE))
+        if jobs:
+            self._write("", *table(jobs, steps, utcnow()))
+        for step in steps:
+            if step.action is Action.UPDATE:
+                self._write("", f"{step.label} differs:", step.difference)
+
+    def _complain(self, complaints: Sequence[Complaint]) -> None:
         if complaints:
-            self._write("Not carried over, or not as it was:", *complaints_text(complaints), "")
+            self._write("", "Not carried over, or not as it was:", *complaints_text(complaints))
 
     def _apply(self, steps: Sequence[Step], options: dict[str, Any]) -> None:
-        new = [step for step in steps if step.action is Action.CREATE]
-        changed = [step for step in steps if step.action is Action.UPDATE]
-        same = len(steps) - len(new) - len(changed)
-        chosen = [*new, *(changed if options["update"] else [])]
-        if options["apply"]:
-            carry_out(chosen, operator("import_crontab"), utcnow())
-        done = len(changed) if options["apply"] and options["update"] else 0
-        left = f"{len(changed) - done} that differ left as they are" + (
-            " (--update changes them)" if changed else ""
-        )
-        if options["apply"]:
-            self._write(f"Made {len(new)}, changed {done}, {left}, {same} were there.")
-        else:
-            self._write(
-                f"Nothing was changed: {len(new)} new, {len(changed)} that differ, {same} there already."
-                " Make the new ones with --apply."
-            )
+        """Makes what is new, and changes what differs where that is asked for."""
+        if not options["apply"]:
+            self._write("", f"Nothing was changed: {counted(steps)}. Make what is new with --apply.")
+            return
+        chosen = [step for step in steps if step.action is not Action.UPDATE or options["update"]]
+        carry_out(chosen, operator("import_crontab"), utcnow())
+        self._write("", f"Done: {counted(chosen)}.")
+        if left := len(steps) - len(chosen):
+            self._write(f"{left} that differ were left as they are; --update changes them.")
 
     def _write(self, *lines: str) -> None:
         for line in lines:

@@ -57,19 +57,19 @@ def test_it_shows_what_it_will_make_and_makes_nothing(path: Path) -> None:
     assert "02:30 comes twice, and it runs the first time only" in said
     assert "line 2: MAILTO=ops@example.com is not carried over" in said
     assert "line 8: @reboot is not carried over" in said
-    assert "Nothing was changed: 2 new, 0 that differ, 0 there already." in said
+    assert "Nothing was changed: 2 to create, 0 to update, 0 to archive, 0 as they are." in said
     assert stored() == []
 
 
 def test_applied_twice_it_makes_nothing_new(path: Path) -> None:
-    assert "Made 2, changed 0, 0 that differ left as they are, 0 were there." in run(path, "--apply")
+    assert "Done: 2 to create, 0 to update, 0 to archive, 0 as they are." in run(path, "--apply")
     backup, mail = stored()
     assert backup["name"].startswith("backup.sh-")
     assert backup["description"] == "Nightly backup\nIn the crontab it ran as backup."
     assert (backup["type"], backup["overlap"], backup["misfire"]) == ("Script", "allow", "none")
     assert mail["command"] == "{ mail -s hello joe\n} <<'CRON_STDIN'\nJoe,\n\nHello\nCRON_STDIN\n"
 
-    assert "Made 0, changed 0, 0 that differ left as they are, 2 were there." in run(path, "--apply")
+    assert "Done: 0 to create, 0 to update, 0 to archive, 2 as they are." in run(path, "--apply")
     assert stored() == [backup, mail]
 
 
@@ -82,7 +82,7 @@ def test_an_entry_at_another_time_is_the_same_job_shown_as_a_difference(path: Pa
 
     assert "-  cron: 30 2 * * *" in said
     assert "+  cron: 45 3 * * *" in said
-    assert "1 that differ left as they are (--update changes them)" in said
+    assert "1 that differ were left as they are; --update changes them." in said
     assert stored() == before
 
 
@@ -110,7 +110,7 @@ def test_a_crontab_comes_from_the_standard_input_too(monkeypatch: pytest.MonkeyP
 def test_an_empty_crontab_makes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "crontab"
     path.write_text("# nothing\n")
-    assert "Made 0" in run(path, "--apply")
+    assert "Done: 0 to create" in run(path, "--apply")
 
 
 def test_what_cannot_be_read_is_told(tmp_path: Path) -> None:
