@@ -6,7 +6,8 @@ that it cannot say anything else than what will be created.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import islice
 
@@ -22,10 +23,12 @@ from jobs.schedules import (
     Schedule,
     describe,
     fires_after,
+    jitter_offset,
     preview_fires,
     run_length_warnings,
     warnings,
 )
+from scheduler_project.kernel.durations import format_duration
 
 DEFAULT_COUNT = 10
 MAX_COUNT = 500
@@ -53,7 +56,8 @@ def preview_job(job: Job, after: datetime, count: int) -> Preview:
     """The ``count`` fires of a saved job that follow ``after``."""
     schedule = schedule_of(job)
     fires = list(islice(fires_after(schedule, after), max(count, LOOKED_AT)))
-    return _preview(schedule, fires, after, count, usual_length(job, after))
+    preview = _preview(schedule, fires, after, count, usual_length(job, after))
+    return replace(preview, warnings=[*preview.warnings, *_on_job(job)])
 
 
 def usual_length(job: Job, now: datetime) -> timedelta | None:
@@ -63,6 +67,17 @@ def usual_length(job: Job, now: datetime) -> timedelta | None:
         cursor.execute(JOBS["usual_length"], [job.id, since, state, RECENT_RUNS])
         (length,) = cursor.fetchone()
     return None if length is None else timedelta(seconds=round(length.total_seconds(), 3))
+
+
+def _on_job(job: Job) -> Iterator[str]:
+    """What of the job, and not of its schedule, moves its runs."""
+    if job.archived_at is not None:
+        yield "The job is archived: none of these will run."
+    elif job.paused_at is not None:
+        yield "The job is paused: none of these will run before it is resumed."
+    if job.jitter:
+        offset, width = format_duration(jitter_offset(job.id, job.jitter)), format_duration(job.jitter)
+        yield f"Each run of this job starts {offset} after its planned time (jitter {width})."
 
 
 def _preview(

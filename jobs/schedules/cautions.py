@@ -59,7 +59,7 @@ def run_length_warnings(fires: Sequence[datetime], usual: timedelta) -> list[str
         return []
     return [
         f"A run usually takes {format_duration(usual)}, and fires are as little as "
-        f"{format_duration(closest)} apart: it is still running when the next is due."
+        f"{format_duration(closest)} apart: it still runs when the next is due."
     ]
 
 

@@ -12,6 +12,7 @@ from executions.admin_cells import time_cell
 from jobs.models import Job
 from jobs.previews import preview_job
 from jobs.schedules import Cron, parse_schedule
+from jobs.schedules.zones import load_zone
 from scheduler_project.kernel.clock import utcnow
 from scheduler_project.kernel.errors import InvalidValue
 
@@ -36,7 +37,7 @@ def _zone_of(job: Job) -> ZoneInfo | None:
     schedule = parse_schedule(job.schedule)
     if not isinstance(schedule, Cron) or schedule.rule.timezone == "UTC":
         return None
-    return ZoneInfo(schedule.rule.timezone)
+    return load_zone(schedule.rule.timezone)
 
 
 def _local(fire: datetime, zone: ZoneInfo | None) -> str:

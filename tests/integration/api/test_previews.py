@@ -162,6 +162,18 @@ def test_another_teams_job_is_not_there(member: APIClient, outsider: APIClient, 
     problem_of(anonymous.post(ADDRESS, {"schedule": "now"}, format="json"), 401)
 
 
+def test_what_of_the_job_moves_its_runs_is_told(member: APIClient) -> None:
+    job_id = create(member, jitter="1h")["jobId"]
+    address = f"/api/v1/jobs/{job_id}/preview"
+    (jitter,) = member.get(address).json()["warnings"]
+    assert jitter.startswith("Each run of this job starts ")
+    assert jitter.endswith(" after its planned time (jitter 1h).")
+    Job.objects.filter(id=job_id).update(paused_at=utcnow(), jitter=timedelta(0))
+    assert member.get(address).json()["warnings"] == [
+        "The job is paused: none of these will run before it is resumed."
+    ]
+
+
 def finished(job: Job, length: timedelta) -> None:
     """The waiting run of ``job`` ends now, having taken ``length``."""
     run, now = waiting_run(job).id, utcnow()

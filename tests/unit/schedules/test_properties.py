@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import product
 from uuid import UUID
 
 from hypothesis import given, settings
@@ -20,8 +22,10 @@ from jobs.schedules import (
     jitter_offset,
     parse_schedule,
     preview_fires,
+    warnings,
 )
 from jobs.schedules.evaluation import Evaluator, evaluator_of
+from jobs.schedules.zones import stretch_at
 from scheduler_project.kernel.errors import InvalidValue
 from tests.unit.schedules.cases import EXPRESSIONS
 
@@ -129,6 +133,28 @@ def test_jitter_is_stable_and_within_its_width(job_id: UUID, width: timedelta):
     offset = jitter_offset(job_id, width)
     assert timedelta(0) <= offset < width
     assert jitter_offset(job_id, width) == offset
+
+
+def around_changes(rule: CronRule, since: datetime, until: datetime) -> list[datetime]:
+    """What ``rule`` fires in the hours around each change of its zone's clock in [since, until)."""
+    fires: list[datetime] = []
+    cursor, reach = since, timedelta(hours=3)
+    while cursor < until:
+        fires += fires_between(Cron(rule), cursor - reach, cursor + reach, 400)
+        cursor = stretch_at(rule.timezone, cursor.replace(tzinfo=None)).end.replace(tzinfo=UTC)
+    return fires
+
+
+@quick
+@given(rules, st.integers(2000, 2030))
+def test_where_no_change_of_the_clock_is_told_the_policies_change_nothing(rule: CronRule, year: int):
+    since, until = (datetime(year + more, 1, 1, tzinfo=UTC) for more in (0, 2))
+    if any("the clock in" in warning for warning in warnings(Cron(rule), since)):
+        return
+    policies = product(DstGap, DstOverlap)
+    variants = [replace(rule, dst_gap=gap, dst_overlap=overlap) for gap, overlap in policies]
+    first, *others = (around_changes(variant, since, until) for variant in variants)
+    assert all(other == first for other in others)
 
 
 def test_ten_thousand_jobs_on_one_expression_cost_one_evaluation():
