@@ -5,6 +5,7 @@
     loader        the next five minutes into the window          PostgreSQL, Redis
     sweeper       what is overdue                                PostgreSQL, Redis
     planner       jobs without a next occurrence                 PostgreSQL, Redis
+    settler       changes of jobs that nobody has carried out    PostgreSQL, Redis
 
 Each has a thread, so that a database that hangs delays no dispatch and no lease. Shutdown
 order: stop popping, stop the sweeps, hand over the shards, close the connections.
@@ -29,6 +30,7 @@ from beat.loader import Loader
 from beat.ownership import Ownership
 from beat.planner import Planner
 from beat.queries import SWEEPS
+from beat.settler import Settler
 from beat.sweeper import Sweeper, SweepTimes
 from executions.bus.publishing import EventPublisher, RunPublisher
 from executions.bus.topology import RUNS
@@ -99,6 +101,7 @@ class _Engine:
             DispatchTimes(settings.PUNCTUAL_DISPATCH_LEASE, settings.PUNCTUAL_ENQUEUE_TIMEOUT),
             loader.want_spec,
         )
+        self._settler = Settler(self._ownership, SYSTEM_CLOCK)
         sweeper = Sweeper(window, self._ownership, EventPublisher(), sweep_times)
         self._entries = PeriodicEntries(store, SYSTEM_CLOCK, send_entry)
         self._entries_at = 0.0
@@ -107,6 +110,7 @@ class _Engine:
             BackgroundService("loader", loader.run_once),
             BackgroundService("sweeper", sweeper.run_once),
             BackgroundService("planner", Planner(self._ownership, SYSTEM_CLOCK).run_once),
+            BackgroundService("settler", self._settler.run_once),
         ]
         for service in self._services:
             service.start()
@@ -125,6 +129,7 @@ class _Engine:
     def close(self) -> None:
         for service in reversed(self._services):
             service.stop()
+        self._settler.close()
         self._ownership.leave()
         self._dispatcher.close()
         logger.info("beat_stopped", extra={"beat": self._ownership.identity})

@@ -142,7 +142,7 @@ def redirect(changes: Sequence[tuple[LiveRun, Redirection]]) -> list[Entry]:
                 [run.attempt for run in runs],
                 [run.generation for run in runs],
                 [change.spec_id for change in wanted],
-                [change.check_at for change in wanted],
+                [change.check_at if run.waits else None for run, change in ordered],
                 [change.owner_id for change in wanted],
                 [change.reason for change in wanted],
                 [change.message for change in wanted],

@@ -14,7 +14,7 @@ from rest_framework.exceptions import ParseError
 from executions.api.parsing import read_object
 from executions.policy import Forbidden, User, sees_all, team_ids
 from jobs import services
-from jobs.definitions import JobDefinition, read_definition, read_task_field
+from jobs.definitions import JobDefinition, read_definition, read_field
 from jobs.models import Task, WorkType
 from scheduler_project.kernel.errors import Conflict, InvalidFields, InvalidValue
 
@@ -171,6 +171,6 @@ class TaskForm(_ModelForm):
             if name not in self.cleaned_data:
                 continue
             try:
-                self.cleaned_data[name] = read_task_field(name, self.cleaned_data[name])
+                self.cleaned_data[name] = read_field(name, self.cleaned_data[name])
             except InvalidValue as error:
                 self.add_error(name, error.message)

@@ -16,7 +16,7 @@ from typing import Any
 
 from executions.worker.commands import command_words, variable_name
 from executions.worker.rendering import TemplateRefused, check_template
-from jobs.models import MisfirePolicy, Overlap, WorkType
+from jobs.models import Job, MisfirePolicy, Missed, Overlap, WorkType
 from jobs.schedules import Schedule, parse_schedule
 from scheduler_project.kernel.durations import format_duration, parse_duration
 from scheduler_project.kernel.errors import InvalidFields, InvalidValue
@@ -85,9 +85,48 @@ def read_definition(given: Mapping[str, Any]) -> JobDefinition:
     return JobDefinition(**values)
 
 
-def read_task_field(name: str, value: object) -> Any:
-    """One field of a task, by the rule of the job's field of that name. InvalidValue where it breaks it."""
+def read_field(name: str, value: object) -> Any:
+    """One field by its name in the REST body. InvalidValue where it breaks its rule."""
     return READERS[name][1](value, name)
+
+
+def read_missed(body: Mapping[str, Any]) -> Missed:
+    """What a request to resume says of the times that passed meanwhile; nothing: they are skipped."""
+    if unknown := sorted(set(body) - {"missed"}, key=str):
+        raise InvalidFields({name: ["It is not known here. Allowed: missed."] for name in unknown})
+    try:
+        return Missed(_choice(body.get("missed", str(Missed.SKIP)), "missed", allowed=Missed.values))
+    except InvalidValue as error:
+        raise InvalidFields({"missed": [error.message]}) from error
+
+
+def definition_body(job: Job) -> dict[str, Any]:
+    """What ``read_definition`` reads the job back from: the fields of the REST body."""
+    return {
+        "name": job.name,
+        "type": job.type,
+        "command": job.command,
+        "schedule": job.schedule,
+        "owner": job.owner.name,
+        "description": job.description,
+        "image": job.image,
+        "env": job.env,
+        "parameters": job.parameters,
+        "retries": job.retries,
+        "retryDelay": format_duration(job.retry_delay),
+        "timeout": _length(job.timeout),
+        "overlap": job.overlap,
+        "misfire": {
+            "policy": job.misfire,
+            "maxAge": _length(job.misfire_max_age),
+            "maxCount": job.misfire_max_count,
+        },
+        "jitter": format_duration(job.jitter),
+    }
+
+
+def _length(length: timedelta | None) -> str | None:
+    return None if length is None else format_duration(length)
 
 
 def _check_together(values: Mapping[str, Any]) -> dict[str, list[str]]:

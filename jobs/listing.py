@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from django.db import connection
 from django.db.models import Min, QuerySet
 
 from executions.models import Execution
 from executions.policy import User, teams_seen_by
 from executions.states import State, Trigger
 from jobs.models import Job
+from jobs.queries import JOBS
 from scheduler_project.kernel.errors import NotFound
 
 
@@ -24,10 +26,12 @@ class JobSelection:
     name: str = ""
 
 
-def visible_jobs(user: User) -> QuerySet[Job]:
-    """The jobs that ``user`` may see, with their owner and task."""
+def visible_jobs(user: User, *, archived: bool = False) -> QuerySet[Job]:
+    """The jobs that ``user`` may see, with their owner and task. ``archived``: the deleted ones too."""
     teams = teams_seen_by(user)
     jobs = Job.objects.select_related("owner", "task")
+    if not archived:
+        jobs = jobs.filter(archived_at=None)
     return jobs if teams is None else jobs.filter(owner_id__in=teams)
 
 
@@ -44,7 +48,7 @@ def list_jobs(selection: JobSelection, user: User, *, after: UUID | None, limit:
 
 
 def find_job(job_id: UUID, user: User) -> Job:
-    """NotFound where there is none that ``user`` may see."""
+    """NotFound where there is none that ``user`` may see, or it has been deleted."""
     job = visible_jobs(user).filter(id=job_id).first()
     if job is None:
         raise NotFound(f"There is no job {job_id}.")
@@ -65,3 +69,14 @@ def next_runs(jobs: Collection[Job]) -> dict[UUID, datetime]:
         trigger=str(Trigger.SCHEDULE),
     )
     return dict(waiting.values_list("job_id").annotate(Min("scheduled_for")).order_by())
+
+
+def jobs_to_plan(job_ids: Collection[UUID]) -> dict[UUID, Job]:
+    """Those of these jobs that are to have occurrences, kept from being settled until the transaction ends.
+
+    So whoever pauses or edits a job sees all that was planned for it before, and what is planned
+    afterwards is planned for the job as it is then.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(JOBS["keep_unsettled"], [sorted(job_ids)])
+    return Job.objects.filter(paused_at=None, archived_at=None).in_bulk(list(job_ids))

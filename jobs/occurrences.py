@@ -26,6 +26,7 @@ from django.db import connection
 from executions.ids import execution_id
 from executions.planning import EndedRun, NewExecution
 from executions.states import State, Trigger
+from jobs.listing import jobs_to_plan
 from jobs.models import Job
 from jobs.queries import JOBS
 from jobs.schedules import Schedule, count_fires, parse_schedule
@@ -42,7 +43,7 @@ RECURRING = ("cron", "every")  # the keys that mark a recurring schedule in its 
 def plan(ended: Sequence[EndedRun], now: datetime) -> list[NewExecution]:
     """The next occurrences of the jobs whose scheduled runs have ended (executions/planning.py)."""
     scheduled = [run for run in ended if run.trigger is Trigger.SCHEDULE]
-    jobs = Job.objects.in_bulk({run.job_id for run in scheduled})
+    jobs = jobs_to_plan({run.job_id for run in scheduled})
     return [new for run in scheduled if run.job_id in jobs for new in _follow(jobs[run.job_id], run, now)]
 
 

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID, uuid4
 
 from django.conf import settings
 from django.contrib.auth.models import Group
 from django.db import IntegrityError, transaction
+from django.db.models import Q
 
 from executions.ids import shard_of
-from executions.models import RunSpec
 from executions.policy import User, require_member
-from executions.runspecs import Spec
 from executions.scheduling import push_due_soon
 from executions.states import Trigger
 from executions.transitions import insert
+from jobs.changes import settle_soon
 from jobs.definitions import JobDefinition
-from jobs.models import Job
+from jobs.models import Job, Missed
 from jobs.occurrences import new_execution, occurrence
+from jobs.snapshots import spec_of, store_spec
 from scheduler_project.kernel.errors import Conflict, InvalidFields
 
 
@@ -57,63 +61,94 @@ def run_job(job: Job, user: User, now: datetime) -> UUID:
     return new.id
 
 
-def spec_of(job: Job) -> Spec:
-    """The snapshot of all that a run of ``job`` needs, its task's defaults included."""
-    task = job.task
-    return Spec(
-        job_id=str(job.id),
-        job_name=job.name,
-        owner=job.owner.name,
-        owner_id=job.owner_id,
-        type=task.type if task else job.type,
-        command=job.command or (task.command if task else ""),
-        image=job.image or (task.image if task else ""),
-        env={**(task.env if task else {}), **job.env},
-        parameters={**(task.parameters if task else {}), **job.parameters},
-        schedule=job.schedule,
-        retries=job.retries,
-        retry_delay_s=job.retry_delay.total_seconds(),
-        timeout_s=job.timeout.total_seconds() if job.timeout else None,
-        memory_bytes=task.memory_bytes if task else None,
-        cpus=task.cpus if task else None,
-    )
+def update_job(job: Job, definition: JobDefinition, user: User, now: datetime) -> Job:
+    """Change a job to what ``definition`` says; its runs follow at once (jobs/changes.py). The job as it is.
+
+    Errors as of ``create_job``; what is the same stays as it is, the anchor of its schedule too.
+    """
+    require_member(user, job.owner)
+    owner = _owner(definition.owner, user)
+    schedule = _schedule_after(job, definition, now)
+    if schedule != job.schedule:
+        _first_due(definition, now)
+    with transaction.atomic():
+        _save_changes(job, owner, {**_columns(definition), "owner": owner, "schedule": schedule})
+        settle_soon(job.id, now)
+    return _as_it_is(job)
 
 
-def store_spec(spec: Spec) -> RunSpec:
-    """The row of ``spec``: equal specs are one row."""
-    row, _ = RunSpec.objects.get_or_create(
-        id=spec.id, defaults={"job_id": spec.job_id, "body": spec.to_json()}
-    )
-    return row
+def pause_job(job: Job, user: User, now: datetime) -> Job:
+    """Nothing of it starts any more until it is resumed; what runs goes on. Twice is once."""
+    return _mark(job, user, now, Q(paused_at=None), paused_at=now)
+
+
+def resume_job(job: Job, user: User, now: datetime, missed: Missed = Missed.SKIP) -> Job:
+    """It goes on; ``missed``: what becomes of the times that passed meanwhile. Twice is once."""
+    return _mark(job, user, now, Q(paused_at__isnull=False), paused_at=None, on_resume=missed)
+
+
+def archive_job(job: Job, user: User, now: datetime) -> None:
+    """Delete it: what waits is cancelled, what runs goes on, its history stays, its name is free."""
+    _mark(job, user, now, Q(archived_at=None), archived_at=now)
+
+
+def _mark(job: Job, user: User, now: datetime, condition: Q, **fields: Any) -> Job:
+    require_member(user, job.owner)
+    with transaction.atomic():
+        if Job.objects.filter(condition, id=job.id).update(**fields):
+            settle_soon(job.id, now)
+    return _as_it_is(job)
+
+
+def _as_it_is(job: Job) -> Job:
+    return Job.objects.select_related("owner", "task").get(id=job.id)
+
+
+def _schedule_after(job: Job, definition: JobDefinition, now: datetime) -> Any:
+    """The stored form of the schedule; the stored one where it says the same from its own anchor."""
+    given, stored = definition.schedule, job.schedule
+    anchors = [job.created_at]
+    if isinstance(stored, dict) and "anchor" in stored:
+        anchors.append(datetime.fromisoformat(stored["anchor"]))
+    if any(given.anchored(anchor).to_json() == stored for anchor in anchors):
+        return stored
+    return given.anchored(now).to_json()
 
 
 def _new_job(definition: JobDefinition, owner: Group, user: User, now: datetime) -> Job:
     identity = uuid4()
     return Job(
         id=identity,
-        name=definition.name,
-        description=definition.description,
         owner=owner,
-        type=definition.type,
-        command=definition.command,
-        image=definition.image,
-        env=dict(definition.env),
-        parameters=dict(definition.parameters),
         schedule=definition.schedule.anchored(now).to_json(),
-        retries=definition.retries,
-        retry_delay=definition.retry_delay,
-        timeout=definition.timeout,
-        overlap=definition.overlap,
-        misfire=definition.misfire.policy,
-        misfire_max_age=definition.misfire.max_age,
-        misfire_max_count=definition.misfire.max_count,
-        jitter=definition.jitter,
+        **_columns(definition),
         settled_revision=1,
         shard=shard_of(identity, settings.PUNCTUAL_SHARDS),
         created_at=now,
         created_by=user.get_username(),
-        managed_by=definition.managed_by,
     )
+
+
+def _columns(definition: JobDefinition) -> dict[str, Any]:
+    """The columns that a definition says by itself."""
+    return {
+        "name": definition.name,
+        "description": definition.description,
+        "type": definition.type,
+        "command": definition.command,
+        "image": definition.image,
+        "env": dict(definition.env),
+        "parameters": dict(definition.parameters),
+        "retries": definition.retries,
+        "retry_delay": definition.retry_delay,
+        "timeout": definition.timeout,
+        "overlap": definition.overlap,
+        "misfire": definition.misfire.policy,
+        "misfire_max_age": definition.misfire.max_age,
+        "misfire_max_count": definition.misfire.max_count,
+        "jitter": definition.jitter,
+        "managed_by": definition.managed_by,
+    }
 
 
 def _first_due(definition: JobDefinition, now: datetime) -> datetime:
@@ -136,10 +171,25 @@ def _owner(name: str, user: User) -> Group:
 
 
 def _save_new(job: Job) -> None:
+    with _name_is_free(job.owner, job.name):
+        job.save(force_insert=True)
+
+
+def _save_changes(job: Job, owner: Group, columns: dict[str, Any]) -> None:
+    """Only what differs from the row as it was read: somebody else may have changed the rest."""
+    changed = {name: value for name, value in columns.items() if getattr(job, name) != value}
+    if changed:
+        with _name_is_free(owner, columns["name"]):
+            Job.objects.filter(id=job.id).update(**changed)
+
+
+@contextmanager
+def _name_is_free(owner: Group, name: str) -> Iterator[None]:
+    """A violated constraint in words."""
     try:
         with transaction.atomic():
-            job.save(force_insert=True)
+            yield
     except IntegrityError as error:
         if "job_name_unique_per_owner" in str(error):
-            raise Conflict(f"{job.owner.name} already has a job named {job.name!r}.") from error
+            raise Conflict(f"{owner.name} already has a job named {name!r}.") from error
         raise

@@ -20,7 +20,7 @@ RETURNING e.id, e.attempt, e.generation
 -- name: redirect_runs
 -- What waiting and paused runs are to be from now on, where nobody else has changed them. Returns the ids won.
 UPDATE executions_execution e
-SET spec_id = v.spec_id, check_at = CASE WHEN e.state = 'Waiting' THEN v.check_at END,
+SET spec_id = v.spec_id, check_at = v.check_at,
     owner_id = coalesce(v.owner_id, e.owner_id), reason = coalesce(v.reason, e.reason),
     message = coalesce(v.message, e.message), queued_at = NULL
 FROM unnest(

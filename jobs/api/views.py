@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from http import HTTPStatus
 
 from rest_framework.request import Request
@@ -12,8 +13,9 @@ from executions.api.base import RestView, page, require_empty
 from executions.api.presentation import time_text
 from jobs import services
 from jobs.api.presentation import job_json
-from jobs.definitions import read_definition
+from jobs.definitions import definition_body, read_definition, read_missed
 from jobs.listing import JobSelection, find_job, list_jobs, next_runs
+from jobs.models import Job
 from scheduler_project.kernel.clock import utcnow
 
 LIST_PARAMETERS: dict[str, parameters.Reader] = {
@@ -56,8 +58,40 @@ class JobList(RestView):
 class JobDetail(RestView):
     def get(self, request: Request, job_id: str) -> Response:
         parameters.read_query(request.query_params, {})
+        return _shown(find_job(parameters.identity(job_id), self.user))
+
+    def patch(self, request: Request, job_id: str) -> Response:
+        """The fields that are to be others; the rest stays."""
+        parameters.read_query(request.query_params, {})
         job = find_job(parameters.identity(job_id), self.user)
-        return Response(job_json(job, next_runs([job]).get(job.id)))
+        definition = read_definition({**definition_body(job), **self.body})
+        definition = replace(definition, managed_by=job.managed_by)
+        return _shown(services.update_job(job, definition, self.user, utcnow()))
+
+    def delete(self, request: Request, job_id: str) -> Response:
+        """Its history stays; a job that is deleted already is not there."""
+        parameters.read_query(request.query_params, {})
+        job = find_job(parameters.identity(job_id), self.user)
+        services.archive_job(job, self.user, utcnow())
+        return Response(status=HTTPStatus.NO_CONTENT)
+
+
+class JobPause(RestView):
+    def post(self, request: Request, job_id: str) -> Response:
+        """Twice is once."""
+        parameters.read_query(request.query_params, {})
+        require_empty(self.body)
+        job = find_job(parameters.identity(job_id), self.user)
+        return _shown(services.pause_job(job, self.user, utcnow()))
+
+
+class JobResume(RestView):
+    def post(self, request: Request, job_id: str) -> Response:
+        """``missed``: what becomes of the times that passed meanwhile. Twice is once."""
+        parameters.read_query(request.query_params, {})
+        missed = read_missed(self.body)
+        job = find_job(parameters.identity(job_id), self.user)
+        return _shown(services.resume_job(job, self.user, utcnow(), missed))
 
 
 class JobRun(RestView):
@@ -72,3 +106,7 @@ class JobRun(RestView):
             status=HTTPStatus.CREATED,
             headers={"Location": f"/api/v1/executions/{execution_id}"},
         )
+
+
+def _shown(job: Job) -> Response:
+    return Response(job_json(job, next_runs([job]).get(job.id)))

@@ -19,3 +19,16 @@ FROM (
     WHERE e.job_id = %s AND e.id >= %s AND e.state = %s AND e.started_at IS NOT NULL
     ORDER BY e.id DESC
     LIMIT %s) latest
+
+-- name: keep_unsettled
+-- Keeps jobs from being settled (which locks them FOR UPDATE) until the transaction ends; editing them goes on.
+SELECT id FROM jobs_job WHERE id = ANY(%s) ORDER BY id FOR KEY SHARE
+
+-- name: unsettled
+-- The jobs of some shards whose changes have not been carried out.
+SELECT id FROM jobs_job WHERE shard = ANY(%s) AND revision <> settled_revision ORDER BY id LIMIT %s
+
+-- name: last_planned
+-- The planned time of the last occurrence of a job up to now.
+SELECT max(scheduled_for) FROM executions_execution
+WHERE job_id = %s AND trigger = 'schedule' AND scheduled_for <= %s

@@ -68,7 +68,6 @@ def test_a_job_reads_as_it_was_given(member: APIClient) -> None:
         "createdBy": "mia",
         "managedBy": None,
         "pausedAt": None,
-        "archivedAt": None,
         "problem": None,
         "nextRunAt": made["nextRunAt"],
     }

@@ -153,7 +153,7 @@ def test_an_unknown_address_is_a_404_for_everybody(anonymous: APIClient, path: s
     ("method", "path", "allowed"),
     [
         ("put", "jobs", {"GET", "POST"}),
-        ("delete", "jobs/0193e4a0-0000-7000-8000-000000000000", {"GET"}),
+        ("put", "jobs/0193e4a0-0000-7000-8000-000000000000", {"GET", "PATCH", "DELETE"}),
         ("get", "jobs/0193e4a0-0000-7000-8000-000000000000/run", {"POST"}),
         ("get", "executions/0193e4a0-0000-7000-8000-000000000000/cancel", {"POST"}),
         ("post", "executions", {"GET"}),

@@ -1,0 +1,153 @@
+"""What becomes of a job's runs when its row has changed; in one transaction, all of them locked.
+
+deleted       whatever waits is cancelled
+paused        whatever waits is Paused, and no occurrence is planned
+schedule      occurrences that it does not plan any more are cancelled (``rescheduled``), and the next one
+              from now on is made; what is due already runs
+anything      what waits and had the job's snapshot gets the new one; what has one of its own (a run with
+              overrides, the retry of a run that began before an earlier change) keeps it
+resumed       what is Paused waits again; of the times missed meanwhile, by ``on_resume``
+
+A run that has begun is left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from uuid import UUID
+
+from executions.entries import Entry
+from executions.events import Event
+from executions.ids import execution_id
+from executions.redirection import LiveRun, Redirection, redirect
+from executions.states import EventType, State, Trigger
+from executions.transitions import insert, record
+from jobs.models import Job, Overlap
+from jobs.occurrences import occurrence, schedule_of
+from jobs.resuming import due_by_plan, is_occurrence, resume
+from jobs.schedules import Schedule
+from jobs.snapshots import check_row, spec_of, store_spec
+
+DELETED = "deleted"
+RESCHEDULED = "rescheduled"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a job's row asks for. ``anew``: its times are others than its runs were planned by."""
+
+    job: Job
+    schedule: Schedule
+    spec_id: UUID
+    anew: bool
+
+    def next_due(self, now: datetime) -> datetime | None:
+        """The planned time of the occurrence that follows now; of a new schedule, its first."""
+        return self.schedule.first_fire(now) if self.anew else self.schedule.next_fire(now)
+
+    def moves(self, run: LiveRun, now: datetime) -> bool:
+        """Whether ``run`` is an occurrence to come that was planned by other times."""
+        return self.anew and is_occurrence(run) and run.scheduled_for > now
+
+    def replaces(self, run: LiveRun) -> bool:
+        """Whether ``run`` has the job's snapshot of before, and is to have the new one."""
+        return run.spec_id == self.job.spec_id != self.spec_id
+
+
+def wanted(job: Job, now: datetime) -> Wanted:
+    """What the row of ``job`` asks for; its schedule gets its normal form. InvalidValue: nonsense."""
+    check_row(job)
+    before = job.spec.body
+    job.schedule = schedule_of(job).anchored(now).to_json()
+    spec = spec_of(job)
+    anew = (before["schedule"], before.get("jitter_s", 0.0)) != (job.schedule, spec.jitter_s)
+    return Wanted(job, schedule_of(job), store_spec(spec).id, anew)
+
+
+def concerned(aim: Wanted, run: LiveRun) -> bool:
+    """Whether what waits of ``run`` must not start as it was sent."""
+    stopped = aim.job.archived_at is not None or aim.job.paused_at is not None
+    return run.waits and (stopped or aim.replaces(run) or aim.anew)
+
+
+def as_begun(run: LiveRun) -> LiveRun:
+    """A run that a worker has claimed, although nobody has recorded that yet."""
+    return replace(run, state=State.ACTIVE)
+
+
+def align(aim: Wanted, runs: Sequence[LiveRun], now: datetime) -> list[Entry]:
+    """Carry it out; the entries of what waits now."""
+    pending = [run for run in runs if run.state is not State.ACTIVE]
+    if aim.job.archived_at is not None:
+        _end(pending, DELETED, "the job was deleted", now)
+        return []
+    due = aim.next_due(now)
+    moved = [run for run in pending if aim.moves(run, now) and run.scheduled_for != due]
+    _end(moved, RESCHEDULED, "the schedule was changed", now)
+    kept = [run for run in runs if run not in moved]
+    entries = redirect([(run, _new_course(aim, run, now)) for run in kept if run in pending])
+    if aim.job.paused_at is not None:
+        _pause([run for run in kept if run.waits], now)
+        return []
+    resumed, ended = resume(aim.job, [run for run in kept if run.state is State.PAUSED], now)
+    kept = [run for run in kept if run not in ended]
+    waiting = {run.id for run in kept if run.waits}
+    return [
+        *[entry for entry in entries if entry.execution_id in waiting],
+        *resumed,
+        *_plan(aim, kept, due),
+    ]
+
+
+def _new_course(aim: Wanted, run: LiveRun, now: datetime) -> Redirection:
+    due = run.check_at or now
+    if run.queued_at is not None:
+        due = now
+    elif aim.moves(run, now):
+        due = due_by_plan(aim.job, run)
+    return Redirection(
+        spec_id=aim.spec_id if aim.replaces(run) else run.spec_id, check_at=due, owner_id=aim.job.owner_id
+    )
+
+
+# --- ending, pausing ---------------------------------------------------------------------------
+
+
+def _end(runs: Sequence[LiveRun], reason: str, message: str, now: datetime) -> None:
+    _record(EventType.CANCELLED, runs, now, reason=reason, message=message)
+
+
+def _pause(runs: Sequence[LiveRun], now: datetime) -> None:
+    _record(EventType.PAUSED, runs, now, reason="paused", message="the job is paused")
+
+
+def _record(kind: EventType, runs: Sequence[LiveRun], now: datetime, *, reason: str, message: str) -> None:
+    events = [
+        Event(type=kind, execution_id=run.id, attempt=run.attempt, at=now, reason=reason, message=message)
+        for run in runs
+    ]
+    record(events, now, keep=True, follow=False)
+
+
+# --- what comes next ------------------------------------------------------------------------------
+
+
+def _plan(aim: Wanted, kept: Sequence[LiveRun], due: datetime | None) -> list[Entry]:
+    """The next occurrence, where none is there and none is made when a run ends."""
+    if due is None or any(_keeps_chain(aim.job, run) for run in kept):
+        return []
+    new = replace(occurrence(aim.job, due), spec_id=aim.spec_id)
+    made = insert([new])
+    if made or not aim.anew or any(run.id == new.id for run in kept):
+        return made
+    # It was planned before, and ended when the schedule was changed: this one is another run.
+    key = f"revision {aim.job.revision}"
+    return insert([replace(new, id=execution_id(aim.job.id, due, Trigger.SCHEDULE, aim.job.shard, key))])
+
+
+def _keeps_chain(job: Job, run: LiveRun) -> bool:
+    """Whether the next occurrence is ``run``, or is made when it ends."""
+    scheduled = run.trigger is Trigger.SCHEDULE
+    return scheduled and (run.state is not State.ACTIVE or job.overlap in {Overlap.FORBID, Overlap.QUEUE})

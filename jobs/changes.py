@@ -1,0 +1,134 @@
+"""Carrying out a change of a job, by whatever route it came.
+
+    service, admin, .update(), SQL ─▶ row: revision + 1 (a trigger) ─▶ settle ─▶ settled_revision = revision
+                                              └─ NOTIFY ─▶ beats ──────┘
+
+``settle`` brings the job's runs in line with its row, whatever they were in line with before:
+
+1. the runs that the change is about and that may be underway are called back (executions/redirection.py);
+2. in one transaction, with the job and its runs locked, they are ended, paused, resumed, moved or
+   given the new snapshot (jobs/alignment.py);
+3. what is due soon is sent again;
+4. the revision is noted as settled, unless the row has changed meanwhile.
+
+The service that makes a change settles it at once. Whatever it leaves undone (Redis is away, it dies)
+stays unsettled, and the beats do it; doing it twice changes nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from uuid import UUID
+
+from django.db import connection, transaction
+from django.db.models import F
+from django.db.utils import OperationalError
+from psycopg.errors import LockNotAvailable
+
+from executions.entries import Entry
+from executions.redirection import LiveRun, Withdrawn, live_runs, send_again, withdraw
+from jobs.alignment import Wanted, align, as_begun, concerned, wanted
+from jobs.models import Job, Missed
+from jobs.queries import JOBS
+from scheduler_project.kernel.errors import InvalidValue, RetryableError
+
+logger = logging.getLogger(__name__)
+
+TRIES = 5
+PAGE = 500
+
+
+class JobBusy(RetryableError):
+    """The runs of the job change at this moment."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Aligned:
+    revision: int
+    entries: list[Entry]
+
+
+def settle_soon(job_id: UUID, now: datetime) -> None:
+    """Settle once the outermost transaction has committed; where that cannot be done now, the beats will."""
+    transaction.on_commit(partial(_settle_or_leave, job_id, now))
+
+
+def _settle_or_leave(job_id: UUID, now: datetime) -> None:
+    try:
+        settle(job_id, now)
+    except RetryableError as error:
+        logger.warning("settling_left_to_beats", extra={"job": job_id, "error": error.message})
+
+
+def unsettled(shards: Sequence[int]) -> list[UUID]:
+    """Jobs of these shards whose changes have not been carried out; at most PAGE."""
+    with connection.cursor() as cursor:
+        cursor.execute(JOBS["unsettled"], [list(shards), PAGE])
+        return [row[0] for row in cursor.fetchall()]
+
+
+def settle(job_id: UUID, now: datetime) -> None:
+    """Bring the runs of a job in line with its row. StoreUnavailable, JobBusy: not now, but later."""
+    for _ in range(TRIES):
+        try:
+            _settle(job_id, now)
+        except JobBusy:
+            continue
+        return
+    raise JobBusy(f"The runs of job {job_id} change all the time; it is settled later.")
+
+
+def _settle(job_id: UUID, now: datetime) -> None:
+    job = Job.objects.select_related("owner", "task", "spec").filter(id=job_id).first()
+    if job is None or job.revision == job.settled_revision:
+        return
+    try:
+        aim = wanted(job, now)
+    except InvalidValue as error:
+        _complain(job, error.message)
+        return
+    withdrawn = withdraw([run for run in live_runs(job_id) if concerned(aim, run)], now)
+    aligned = _align(aim, withdrawn, now)
+    send_again(withdrawn, aligned.entries, now)
+    Job.objects.filter(id=job_id, revision=aligned.revision).update(settled_revision=aligned.revision)
+    logger.info("job_settled", extra={"job": job_id, "revision": aligned.revision})
+
+
+def _complain(job: Job, problem: str) -> None:
+    """A row that cannot be read: its runs stay as they are until somebody mends it."""
+    logger.error("job_unreadable", extra={"job": job.id, "error": problem})
+    Job.objects.filter(id=job.id, revision=job.revision).update(
+        problem=problem, settled_revision=F("revision")
+    )
+
+
+def _align(aim: Wanted, withdrawn: Withdrawn, now: datetime) -> _Aligned:
+    """JobBusy where the job or one of its runs is not any more as it was when it was looked at."""
+    job = aim.job
+    try:
+        with transaction.atomic(durable=True):
+            if not Job.objects.select_for_update().filter(id=job.id, revision=job.revision):
+                raise JobBusy
+            runs = live_runs(job.id, lock=True)
+            _check_withdrawn([run for run in runs if concerned(aim, run) and run.underway(now)], withdrawn)
+            entries = align(aim, [as_begun(run) if run.id in withdrawn.begun else run for run in runs], now)
+            Job.objects.filter(id=job.id).update(
+                spec_id=aim.spec_id, schedule=job.schedule, on_resume=Missed.SKIP, problem=""
+            )
+            revision = Job.objects.values_list("revision", flat=True).get(id=job.id)
+    except OperationalError as error:
+        if isinstance(error.__cause__, LockNotAvailable):
+            raise JobBusy from error
+        raise
+    return _Aligned(revision, entries)
+
+
+def _check_withdrawn(underway: Sequence[LiveRun], withdrawn: Withdrawn) -> None:
+    for run in underway:
+        known = withdrawn.runs.get(run.id)
+        if run.id not in withdrawn.begun and (known is None or known.generation != run.generation):
+            raise JobBusy

@@ -1,0 +1,270 @@
+"""A change of a job reaches its runs at once, whatever the route and wherever they are."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+
+from executions.claims import Claimed, Claims
+from executions.models import Execution, ExecutionEvent
+from executions.store import Store
+from executions.window import Window
+from jobs import services
+from jobs.changes import settle, unsettled
+from jobs.definitions import definition_body, read_definition
+from jobs.models import Job, Missed
+from scheduler_project.kernel.clock import utcnow
+from tests.integration.jobs.chain import new_job
+
+pytestmark = pytest.mark.django_db(transaction=True)
+SECOND, HOUR = timedelta(seconds=1), timedelta(hours=1)
+LEASE = timedelta(seconds=30)
+
+
+@pytest.fixture
+def now(store: Store) -> datetime:
+    return utcnow()
+
+
+def root() -> User:
+    return User.objects.get(username="root")
+
+
+def change(job: Job, now: datetime, **fields: Any) -> Job:
+    job = Job.objects.select_related("owner", "task").get(id=job.id)
+    return services.update_job(job, read_definition({**definition_body(job), **fields}), root(), now)
+
+
+def runs(job: Job) -> list[Execution]:
+    return list(Execution.objects.filter(job_id=job.id).order_by("id"))
+
+
+def waiting(job: Job) -> Execution:
+    return Execution.objects.get(job_id=job.id, state="Waiting")
+
+
+def command_of(run: Execution) -> str:
+    return str(run.spec.body["command"])
+
+
+def is_settled(job: Job) -> bool:
+    job.refresh_from_db()
+    return job.revision == job.settled_revision
+
+
+def send(window: Window, job: Job) -> list[tuple[UUID, int]]:
+    """Pop what is due and confirm it, as a beat does; what was sent: execution and generation."""
+    (due,) = window.pop([job.shard], LEASE, 100)
+    window.confirm(job.shard, due.runs, due.now, timedelta(minutes=5))
+    return [(run.execution_id, run.generation) for run in due.runs]
+
+
+def claim(window: Window, sent: tuple[UUID, int]) -> Claimed:
+    return Claims(window.store, "worker", LEASE).claim(sent[0], 1, generation=sent[1])
+
+
+def test_a_run_far_away_gets_the_new_snapshot(now: datetime) -> None:
+    job = new_job({"after": "2h"}, now)
+    before = waiting(job)
+    changed = change(job, now, command="false", retries=5)
+    run = waiting(job)
+    assert (run.id, run.check_at, run.generation) == (before.id, before.check_at, 0)
+    assert (command_of(run), run.spec.body["retries"]) == ("false", 5)
+    assert changed.spec_id == run.spec_id != before.spec_id
+    assert is_settled(job)
+
+
+def test_a_run_in_its_bucket_runs_what_the_job_says_now(window: Window, now: datetime) -> None:
+    job = new_job({"after": "2s"}, now - 2 * SECOND)
+    change(job, now, command="false")
+    assert send(window, job) == [(waiting(job).id, 1)]  # the old entry has gone
+    assert window.specs(job.shard, [waiting(job).spec_id.bytes[:8]])
+
+
+def test_a_run_that_is_queued_runs_what_the_job_says_now(window: Window, now: datetime) -> None:
+    job = new_job("now", now)
+    (old,) = send(window, job)
+    change(job, now, command="false")
+    (new,) = send(window, job)
+    assert new == (old[0], 1)
+    assert claim(window, old) is Claimed.STALE
+    assert claim(window, new) is Claimed.WON
+    assert command_of(waiting(job)) == "false"
+
+
+def test_a_run_that_has_begun_is_left_alone(window: Window, now: datetime) -> None:
+    job = new_job("now", now)
+    (old,) = send(window, job)
+    assert claim(window, old) is Claimed.WON  # and nobody has recorded it yet
+    change(job, now, command="false")
+    services.archive_job(Job.objects.get(id=job.id), root(), now)
+    run = waiting(job)
+    assert (command_of(run), run.generation) == ("true", 2)
+    assert send(window, job) == []
+    assert is_settled(job)
+
+
+def test_a_new_schedule_moves_the_next_occurrence(now: datetime) -> None:
+    job = new_job({"every": "2h"}, now)
+    change(job, now + HOUR, schedule={"every": "3h"})
+    old, new = runs(job)
+    assert (old.state, old.reason) == ("Cancelled", "rescheduled")
+    assert (new.state, new.scheduled_for) == ("Waiting", now + 4 * HOUR)
+    assert [e.type for e in ExecutionEvent.objects.filter(execution_id=old.id)] == ["JOB_CANCELLED"]
+
+
+def test_a_schedule_that_is_changed_back_has_its_run_again(now: datetime) -> None:
+    job = new_job({"at": "2031-01-01T00:00:00Z"}, now)
+    change(job, now, schedule={"at": "2032-01-01T00:00:00Z"})
+    change(job, now, schedule={"at": "2031-01-01T00:00:00Z"})
+    assert waiting(job).scheduled_for.year == 2031
+    assert [run.state for run in runs(job)].count("Cancelled") == 2
+
+
+def test_an_occurrence_that_both_schedules_plan_stays(now: datetime) -> None:
+    job = new_job({"cron": "0 2 * * *"}, now)
+    before = waiting(job)
+    change(job, now, schedule={"cron": "0 2 * * *", "dstGap": "skip"})
+    (run,) = runs(job)
+    assert (run.id, run.state) == (before.id, "Waiting")
+    assert run.spec.body["schedule"]["dstGap"] == "skip"
+
+
+def test_the_same_again_changes_nothing(now: datetime) -> None:
+    job = new_job({"every": "2h"}, now)
+    before = waiting(job)
+    changed = change(job, now + SECOND, schedule={"every": "2h"}, command="true")
+    assert (changed.revision, waiting(job).id) == (1, before.id)
+
+
+def test_a_paused_job_starts_nothing_and_goes_on_when_it_is_resumed(window: Window, now: datetime) -> None:
+    job = new_job("now", now)
+    (old,) = send(window, job)
+    services.pause_job(job, root(), now)
+    (run,) = runs(job)
+    assert (run.state, run.check_at) == ("Paused", None)
+    assert claim(window, old) is Claimed.STALE
+    services.resume_job(job, root(), now, Missed.RUN_LATEST)
+    (new,) = send(window, job)
+    assert claim(window, new) is Claimed.WON
+    kinds = [event.type for event in ExecutionEvent.objects.filter(execution_id=run.id).order_by("at")]
+    assert sorted(kinds) == ["JOB_PAUSED", "JOB_RESUMED"]
+
+
+def test_a_paused_occurrence_to_come_waits_again_for_its_time(now: datetime) -> None:
+    job = new_job({"every": "2h"}, now)
+    services.pause_job(job, root(), now)
+    services.resume_job(job, root(), now + HOUR)
+    (run,) = runs(job)
+    assert (run.state, run.check_at) == ("Waiting", now + 2 * HOUR)
+
+
+def test_times_that_passed_while_it_was_paused_are_skipped(now: datetime) -> None:
+    job = new_job({"every": "2h"}, now)
+    services.pause_job(job, root(), now)
+    services.resume_job(job, root(), now + 5 * HOUR)
+    first, run = runs(job)[0], waiting(job)
+    assert (first.state, first.reason) == ("Cancelled", "skipped_paused")
+    assert run.scheduled_for == now + 6 * HOUR
+
+
+def test_a_schedule_changed_while_it_is_paused_counts_when_it_is_resumed(now: datetime) -> None:
+    job = new_job({"every": "2h"}, now)
+    services.pause_job(job, root(), now)
+    change(job, now, schedule={"every": "3h"}, command="false")
+    assert not Execution.objects.filter(job_id=job.id, state__in=["Waiting", "Paused"]).exists()
+    services.resume_job(job, root(), now + HOUR)
+    run = waiting(job)
+    assert (run.scheduled_for, command_of(run)) == (now + 3 * HOUR, "false")
+
+
+def test_a_deleted_job_starts_nothing_and_its_name_is_free(window: Window, now: datetime) -> None:
+    job = new_job("now", now)
+    (old,) = send(window, job)
+    services.archive_job(job, root(), now)
+    (run,) = runs(job)
+    assert (run.state, run.reason) == ("Cancelled", "deleted")
+    assert claim(window, old) is Claimed.STALE
+    assert new_job("now", now).name == job.name
+
+
+@pytest.mark.parametrize("assign", ["command = 'false'", "retries = 3", 'env = \'{"A": "b"}\''])
+def test_sql_by_hand_is_carried_out_by_whoever_settles(window: Window, now: datetime, assign: str) -> None:
+    job = new_job("now", now)
+    (old,) = send(window, job)
+    sql(f"UPDATE jobs_job SET {assign}")
+    assert unsettled([job.shard]) == [job.id]
+    settle(job.id, now)
+    assert unsettled([job.shard]) == []
+    (new,) = send(window, job)
+    assert (claim(window, old), claim(window, new)) == (Claimed.STALE, Claimed.WON)
+    assert waiting(job).spec_id == Job.objects.get(id=job.id).spec_id
+
+
+def test_a_schedule_written_by_sql_is_brought_to_its_normal_form(now: datetime) -> None:
+    job = new_job({"every": "2h"}, now)
+    sql("""UPDATE jobs_job SET schedule = '"0 5 * * *"'""")
+    settle(job.id, now)
+    job.refresh_from_db()
+    assert job.schedule["cron"] == "0 5 * * *"
+    assert (waiting(job).scheduled_for.hour, waiting(job).scheduled_for.minute) == (5, 0)
+    assert is_settled(job)
+
+
+@pytest.mark.parametrize(
+    "assign",
+    ['schedule = \'{"cron": "61 * * * *"}\'', "env = '5'", "command = '{{ nope'", "parameters = '[]'"],
+)
+def test_a_row_that_cannot_be_read_says_so_and_is_mended_by_the_next_change(
+    now: datetime, assign: str
+) -> None:
+    job = new_job({"every": "2h"}, now)
+    before = waiting(job)
+    sql(f"UPDATE jobs_job SET {assign}")
+    settle(job.id, now)
+    job.refresh_from_db()
+    assert job.problem.startswith(assign.split(maxsplit=1)[0])
+    assert unsettled([job.shard]) == []
+    assert waiting(job).id == before.id
+    mended = Job.objects.filter(id=job.id)
+    mended.update(schedule={"every": "3h"}, env={}, command="true", parameters={})
+    settle(job.id, now)
+    job.refresh_from_db()
+    assert (job.problem, waiting(job).scheduled_for) == ("", now + 3 * HOUR)
+
+
+def test_settling_twice_changes_nothing(window: Window, now: datetime) -> None:
+    job = new_job("now", now)
+    change(job, now, command="false")
+    before = Execution.objects.values().get(job_id=job.id)
+    sql("UPDATE jobs_job SET revision = revision + 1")
+    settle(job.id, now)
+    settle(job.id, now)
+    assert Execution.objects.values().get(job_id=job.id) == before
+    assert len(send(window, job)) == 1
+
+
+def test_where_redis_is_away_the_change_waits_for_the_beats(
+    now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from executions import redirection
+
+    job = new_job("now", now)
+    gone = Store("redis://127.0.0.1:1/0", "nobody", timeout_s=1)
+    with monkeypatch.context() as patch:
+        patch.setattr(redirection, "default_store", lambda: gone)
+        assert change(job, now, command="false").command == "false"
+    assert not is_settled(job)
+    settle(job.id, now)
+    assert is_settled(job)
+    assert command_of(waiting(job)) == "false"
+
+
+def sql(text: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(text)
