@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -14,6 +16,7 @@ from jobs.models import Job
 from jobs.previews import preview_schedule
 from jobs.schedules import parse_schedule
 from scheduler_project.kernel.clock import utcnow
+from scheduler_project.standalone.options import BASE_DIR
 from tests.integration.api.conftest import create, problem_of
 from tests.integration.jobs.chain import run_to_end, waiting_run
 from tests.integration.making import COMPLETED, STARTED, said
@@ -49,6 +52,13 @@ def test_a_schedule_that_is_not_saved_shows_its_fires_its_sentence_and_its_warni
     assert "02:30 does not exist, and it runs at 03:00" in gap
     assert "02:30 comes twice, and it runs the first time only" in overlap
     assert Job.objects.count() == 0
+
+
+def test_the_example_of_the_document_is_what_is_answered(member: APIClient) -> None:
+    text = (BASE_DIR / "docs/schedules.md").read_text(encoding="utf-8")
+    _, _, section = text.partition("## Look before you save")
+    request, answer = re.findall(r"^    \{.*?\}$", section, re.MULTILINE | re.DOTALL)[:2]
+    assert ask(member, **json.loads(request)) == json.loads(answer)
 
 
 @pytest.mark.parametrize(

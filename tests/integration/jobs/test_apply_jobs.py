@@ -15,6 +15,7 @@ from executions.models import Execution
 from executions.store import Store
 from jobs.models import Job
 from scheduler_project.kernel.clock import utcnow
+from scheduler_project.standalone.options import BASE_DIR
 from tests.integration.jobs.chain import new_job
 
 pytestmark = pytest.mark.django_db
@@ -152,3 +153,10 @@ def test_the_owner_of_the_command_line_is_for_jobs_that_name_none(written: Writi
 def test_a_file_that_cannot_be_read_is_told(path: str) -> None:
     with pytest.raises(CommandError, match=path):
         apply(path)
+
+
+def test_the_example_applies_and_is_then_as_declared() -> None:
+    path = str(BASE_DIR / "examples/jobs.yaml")
+    assert "Done: 3 to create" in apply(path)
+    assert apply(path) == "Nothing to do: 3 jobs are as declared.\n"
+    assert jobs()["sales-of-the-month"]["retries"] == 3
