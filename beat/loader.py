@@ -3,7 +3,8 @@
 A shard has a loaded-until mark in Redis. Each round reads, for the shards that this beat
 owns, the rows due between the mark and now + 5 min, adds them to their buckets and moves
 the mark. Where the mark is missing (a new shard, or a Redis that has lost its data),
-everything up to the horizon is read. What becomes due inside the window after it was read
+everything up to the horizon is read, but for what is so overdue that the window would not give it
+out: that is the sweep's. What becomes due inside the window after it was read
 is pushed by whoever commits it.
 """
 
@@ -24,7 +25,7 @@ from executions.database import database_available
 from executions.entries import Entry
 from executions.models import RunSpec
 from executions.scheduling import spec_bodies
-from executions.window import Window
+from executions.window import NO_LIMIT, Window
 from scheduler_project.kernel.clock import EPOCH, from_millis
 
 logger = logging.getLogger(__name__)
@@ -35,10 +36,13 @@ WAIT_FOR_SHARDS_S = 0.2
 
 
 class Loader:
-    def __init__(self, window: Window, ownership: Ownership, length: timedelta) -> None:
+    def __init__(
+        self, window: Window, ownership: Ownership, length: timedelta, grace: timedelta = NO_LIMIT
+    ) -> None:
         self._window = window
         self._ownership = ownership
         self._length = length
+        self._grace = grace
         self._missing: set[tuple[int, bytes]] = set()
 
     def run_once(self) -> float:
@@ -46,10 +50,11 @@ class Loader:
         shards = self._ownership.owned()
         if not shards:
             return WAIT_FOR_SHARDS_S
-        horizon = from_millis(self._window.store.now_ms()) + self._length
+        now = from_millis(self._window.store.now_ms())
+        horizon, missed = now + self._length, now - self._grace
         groups: dict[datetime, list[int]] = defaultdict(list)
         for shard, mark in self._window.loaded_until(shards).items():
-            groups[mark or EPOCH].append(shard)
+            groups[max(mark or EPOCH, missed)].append(shard)
         with database_available():
             self._send_missing_specs()
             for mark, group in groups.items():

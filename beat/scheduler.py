@@ -6,6 +6,7 @@
     sweeper       what is overdue                                PostgreSQL, Redis
     planner       jobs without a next occurrence                 PostgreSQL, Redis
     settler       changes of jobs that nobody has carried out    PostgreSQL, Redis
+    catchups      missed and backfilled runs, at a limited rate  PostgreSQL, Redis
 
 Each has a thread, so that a database that hangs delays no dispatch and no lease. Shutdown
 order: stop popping, stop the sweeps, hand over the shards, close the connections.
@@ -24,6 +25,7 @@ from celery.beat import Scheduler
 from django.conf import settings
 from django.db import connection
 
+from beat.catchups import CatchUpLimits, CatchUps
 from beat.dispatcher import Dispatcher, DispatchTimes
 from beat.entries import PERIOD_S, PeriodicEntries
 from beat.loader import Loader
@@ -88,11 +90,16 @@ class _Engine:
     def __init__(self, send_entry: Any) -> None:
         _check_shards()
         store = default_store()
-        window = Window(store)
+        window = Window(store, settings.PUNCTUAL_MISFIRE_GRACE)
         identity = f"{socket.gethostname()}/{os.getpid()}/{uuid.uuid4().hex[:12]}"
         self._ownership = Ownership(store, identity, settings.PUNCTUAL_SHARDS, settings.PUNCTUAL_BEAT_LEASE)
-        loader = Loader(window, self._ownership, settings.PUNCTUAL_WINDOW)
-        sweep_times = SweepTimes(settings.PUNCTUAL_ENQUEUE_TIMEOUT, settings.PUNCTUAL_RUN_LEASE)
+        loader = Loader(window, self._ownership, settings.PUNCTUAL_WINDOW, settings.PUNCTUAL_MISFIRE_GRACE)
+        sweep_times = SweepTimes(
+            settings.PUNCTUAL_ENQUEUE_TIMEOUT, settings.PUNCTUAL_RUN_LEASE, settings.PUNCTUAL_MISFIRE_GRACE
+        )
+        catch_up_limits = CatchUpLimits(
+            settings.PUNCTUAL_CATCHUP_RATE, settings.PUNCTUAL_CATCHUP_ACTIVE, settings.PUNCTUAL_SHARDS
+        )
         self._dispatcher = Dispatcher(
             window,
             self._ownership,
@@ -111,6 +118,7 @@ class _Engine:
             BackgroundService("sweeper", sweeper.run_once),
             BackgroundService("planner", Planner(self._ownership, SYSTEM_CLOCK).run_once),
             BackgroundService("settler", self._settler.run_once),
+            BackgroundService("catchups", CatchUps(store, self._ownership, catch_up_limits).run_once),
         ]
         for service in self._services:
             service.start()

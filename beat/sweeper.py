@@ -7,6 +7,8 @@ in flight     the dispatcher's lease decides.
 Active        and claimed by nobody: its worker is gone; it is sent again with REATTACH.
 Waiting       sent, and not claimed yet: looked at again after the enqueue time-out. Not sent:
               a push or a publish was lost; it is pushed now.
+missed        Waiting for its first start by more than the grace: nothing was there to start it (an
+              outage). The misfire policy of its job decides (jobs/outages.py).
 
 Who was asked to stop has its tombstone left again.
 
@@ -35,6 +37,7 @@ from executions.scheduling import spec_bodies
 from executions.states import State
 from executions.transitions import postpone
 from executions.window import Whereabouts, Window
+from jobs.outages import MissedRun, settle_missed
 from scheduler_project.kernel.clock import EPOCH, from_millis
 
 logger = logging.getLogger(__name__)
@@ -46,7 +49,7 @@ _FIRST = UUID(int=0)
 
 
 class OverdueRow(NamedTuple):
-    """A row of the query ``overdue``."""
+    """A row of the query ``overdue``; ``unsent``: a scheduled run of which nothing is known to have left."""
 
     id: UUID
     spec_id: UUID
@@ -55,12 +58,16 @@ class OverdueRow(NamedTuple):
     generation: int
     state: str
     cancel_requested_at: datetime | None
+    job_id: UUID
+    scheduled_for: datetime
+    unsent: bool
 
 
 @dataclass(frozen=True, slots=True)
 class SweepTimes:
     enqueue_timeout: timedelta
     run_lease: timedelta
+    misfire_grace: timedelta
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +75,14 @@ class Verdict:
     """What to do about a row.
 
     ``push`` it with these flags, look again at ``next_check``, ``forbid`` it (leave its tombstone),
-    say its outcome again (``repeat``: a message of events).
+    say its outcome again (``repeat``: a message of events), or settle it as ``missed``.
     """
 
     push: Flag | None = None
     next_check: datetime | None = None
     forbid: bool = False
     repeat: bytes = b""
+    missed: bool = False
 
 
 def judge(
@@ -90,6 +98,8 @@ def judge(
         return Verdict(push=Flag.REATTACH, next_check=now + 2 * times.run_lease, forbid=forbid)
     if place.sent_at is not None and now < place.sent_at + times.enqueue_timeout:
         return Verdict(next_check=place.sent_at + times.enqueue_timeout)
+    if row.unsent and now - row.check_at > times.misfire_grace:
+        return Verdict(missed=True)
     return Verdict(push=Flag.NONE)
 
 
@@ -135,10 +145,18 @@ class Sweeper:
             judge(row, claim, place, now, self._times)
             for row, claim, place in zip(rows, claims, places, strict=True)
         ]
-        self._carry_out(list(zip(rows, verdicts, strict=True)))
+        judged = list(zip(rows, verdicts, strict=True))
+        self._carry_out(judged, now)
+        if missed := [_missed(row) for row, verdict in judged if verdict.missed]:
+            settle_missed(missed, now)
 
-    def _carry_out(self, judged: Sequence[tuple[OverdueRow, Verdict]]) -> None:
-        entries = [_entry(row, verdict.push) for row, verdict in judged if verdict.push is not None]
+    def _carry_out(self, judged: Sequence[tuple[OverdueRow, Verdict]], now: datetime) -> None:
+        late = now - self._times.misfire_grace / 2
+        entries = [
+            _entry(row, verdict.push, now if row.check_at < late else row.check_at)
+            for row, verdict in judged
+            if verdict.push is not None
+        ]
         self._window.add(entries, spec_bodies({entry.spec_id for entry in entries}))
         for row, verdict in judged:
             if verdict.forbid:
@@ -152,16 +170,23 @@ class Sweeper:
             logger.warning("overdue_pushed", extra=_counts(judged))
 
 
-def _entry(row: OverdueRow, flags: Flag = Flag.NONE) -> Entry:
-    """Due when the row is: what waits its turn in a bucket already stays there once, and keeps its turn."""
+def _entry(row: OverdueRow, flags: Flag = Flag.NONE, due: datetime | None = None) -> Entry:
+    """Due when the row is: what waits its turn in a bucket already stays there once, and keeps its turn.
+
+    But for what is so old that the window would not give it out.
+    """
     return Entry(
         execution_id=row.id,
         spec_id=row.spec_id,
         attempt=row.attempt,
-        due=row.check_at,
+        due=due or row.check_at,
         generation=row.generation,
         flags=flags,
     )
+
+
+def _missed(row: OverdueRow) -> MissedRun:
+    return MissedRun(_entry(row), row.job_id, row.scheduled_for)
 
 
 def _counts(judged: Sequence[tuple[OverdueRow, Verdict]]) -> dict[str, Any]:

@@ -58,10 +58,16 @@ class Run:
     exit_code: int | None = None
     queued_at: datetime | None = None
     started_at: datetime | None = None
+    first_started_at: datetime | None = None
     finished_at: datetime | None = None
     check_at: datetime | None = None
     cancel_requested: bool = False
     generation: int = 0
+
+    @property
+    def stopped_for(self) -> str:
+        """Why somebody asked it to stop, where that was said."""
+        return self.reason if self.cancel_requested and self.state is State.ACTIVE else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,32 +113,34 @@ def _queue(run: Run, event: Event, context: Context) -> Run:
 
 
 def _start(run: Run, event: Event, context: Context) -> Run:
+    begun = event.started_at or event.at
     return replace(
         run,
         state=State.ACTIVE,
-        reason="",
-        message="",
+        reason=run.stopped_for,
+        message=run.message if run.stopped_for else "",
         worker=event.worker,
         exit_code=None,
         queued_at=_earliest(run.queued_at, event.queued_at),
-        started_at=_earliest(
-            run.started_at if run.state is State.ACTIVE else None, event.started_at or event.at
-        ),
+        started_at=_earliest(run.started_at if run.state is State.ACTIVE else None, begun),
+        first_started_at=_earliest(run.first_started_at, begun),
         check_at=context.now + context.timing.lease_check,
     )
 
 
 def _finish(run: Run, event: Event, state: State) -> Run:
+    given = run.stopped_for if state is State.CANCELLED else ""
     return replace(
         run,
         state=state,
-        reason=event.reason,
-        message=event.message,
+        reason=given or event.reason,
+        message=run.message if given else event.message,
         worker=event.worker or run.worker,
         exit_code=event.exit_code,
         queued_at=_earliest(run.queued_at, event.queued_at),
         started_at=_earliest(run.started_at if run.state is State.ACTIVE else None, event.started_at)
         or run.started_at,
+        first_started_at=_earliest(run.first_started_at, event.started_at),
         finished_at=event.at,
         check_at=None,
     )

@@ -41,7 +41,9 @@ class Execution(models.Model):
     spec = models.ForeignKey(RunSpec, on_delete=models.DO_NOTHING, db_index=False, editable=False)
     owner_id = models.IntegerField(editable=False, help_text="The team (group) that owns the job.")
     shard = models.SmallIntegerField(editable=False)
-    trigger = models.TextField(choices=[(str(t), t.name.title()) for t in Trigger], editable=False)
+    trigger = models.TextField(
+        choices=[(str(t), t.name.replace("_", " ").title()) for t in Trigger], editable=False
+    )
     scheduled_for = models.DateTimeField(editable=False, help_text="The planned time, UTC.")
     state = models.TextField(
         choices=[(str(s), str(s)) for s in State],
@@ -70,10 +72,17 @@ class Execution(models.Model):
     exit_code = models.IntegerField(null=True, editable=False)
     queued_at = models.DateTimeField(null=True, editable=False)
     started_at = models.DateTimeField(null=True, editable=False)
+    first_started_at = models.DateTimeField(null=True, editable=False, help_text="Of its first attempt.")
     finished_at = models.DateTimeField(null=True, editable=False)
     cancel_requested_at = models.DateTimeField(null=True, editable=False)
     check_at = models.DateTimeField(
         null=True, editable=False, help_text="When the scheduler looks at this row again, whatever its state."
+    )
+    catch_up_until = models.DateTimeField(
+        null=True, editable=False, help_text="The last of the missed fires that are run after this one."
+    )
+    most_active = models.SmallIntegerField(
+        null=True, editable=False, help_text="How many backfill runs of the job may be under way at once."
     )
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 
@@ -81,6 +90,11 @@ class Execution(models.Model):
         indexes: ClassVar[list[Any]] = [
             models.Index(
                 fields=["shard", "check_at"], name="execution_check", condition=Q(check_at__isnull=False)
+            ),
+            models.Index(
+                fields=["shard", "check_at"],
+                name="execution_catching_up",
+                condition=Q(check_at__isnull=False, trigger__in=["catchup", "backfill"]),
             ),
             models.Index(fields=["job_id", "-id"], name="execution_by_job"),
             models.Index(fields=["owner_id", "-id"], name="execution_by_owner"),

@@ -1,4 +1,4 @@
-"""The port through which an ended run asks for what comes next.
+"""The port through which a run that has begun or ended asks for what comes next.
 
 Executions know nothing of jobs; the app ``jobs`` registers its planner here when it starts.
 """
@@ -15,7 +15,12 @@ from executions.states import State, Trigger
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewExecution:
-    """A row to be made: Waiting, or Cancelled for ``missed`` fires that did not run."""
+    """A row to be made: Waiting, or Cancelled for ``missed`` fires that did not run.
+
+    ``check_at``: when it is due; held (executions/holding.py) where it waits for leave to start.
+    ``catch_up_until``: it stands for the first of the missed fires up to that one.
+    ``most_active``: of a backfill, how many of its job's may be under way at once.
+    """
 
     id: UUID
     job_id: UUID
@@ -30,11 +35,27 @@ class NewExecution:
     message: str = ""
     missed: int = 0
     finished_at: datetime | None = None
+    catch_up_until: datetime | None = None
+    most_active: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BegunRun:
+    """What the planner is told of a run that has been sent, or begun, for the first time."""
+
+    id: UUID
+    job_id: UUID
+    trigger: Trigger
+    scheduled_for: datetime
+    begun_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndedRun:
-    """What the planner is told of a run that has reached a terminal state."""
+    """What the planner is told of a run that has reached a terminal state.
+
+    ``started_at``: when its first attempt started; what passed during earlier attempts fell into the run.
+    """
 
     id: UUID
     job_id: UUID
@@ -43,9 +64,18 @@ class EndedRun:
     state: State
     started_at: datetime | None
     finished_at: datetime
+    catch_up_until: datetime | None = None
 
 
-Planner = Callable[[Sequence[EndedRun], datetime], list[NewExecution]]
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """The runs of one batch that have begun, and those that have ended."""
+
+    begun: Sequence[BegunRun] = ()
+    ended: Sequence[EndedRun] = ()
+
+
+Planner = Callable[[Progress, datetime], list[NewExecution]]
 
 _planners: list[Planner] = []
 
@@ -55,6 +85,8 @@ def register_planner(planner: Planner) -> None:
         _planners.append(planner)
 
 
-def plan_next(ended: Sequence[EndedRun], now: datetime) -> list[NewExecution]:
-    """The executions that follow from ``ended``: called inside the transaction that ended them."""
-    return [new for planner in _planners for new in planner(ended, now)] if ended else []
+def plan_next(progress: Progress, now: datetime) -> list[NewExecution]:
+    """The executions that follow: called inside the transaction in which the runs begin and end."""
+    if not progress.begun and not progress.ended:
+        return []
+    return [new for planner in _planners for new in planner(progress, now)]

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from django.db import connection, transaction
@@ -106,10 +107,12 @@ def live_run(execution_id: UUID, *, lock: bool = False) -> LiveRun | None:
 def _read(name: str, parameters: Sequence[UUID], lock: bool) -> list[LiveRun]:
     with connection.cursor() as cursor:
         cursor.execute(REDIRECTION[name] + ("\nFOR UPDATE NOWAIT" if lock else ""), parameters)
-        return [
-            LiveRun(row[0], row[1], row[2], Trigger(row[3]), State(row[4]), *row[5:])
-            for row in cursor.fetchall()
-        ]
+        return [live_run_of(row) for row in cursor.fetchall()]
+
+
+def live_run_of(row: Sequence[Any]) -> LiveRun:
+    """A row of ``live_runs``, or of a query with the same columns."""
+    return LiveRun(row[0], row[1], row[2], Trigger(row[3]), State(row[4]), *row[5:])
 
 
 def withdraw(runs: Iterable[LiveRun], now: datetime) -> Withdrawn:

@@ -15,28 +15,30 @@ from executions.states import TERMINAL, EventType, State
 from executions.transitions import record, request_cancel
 from scheduler_project.kernel.errors import Conflict, NotFound
 
+USER = "user"  # the reason of a run that somebody cancelled
+
 
 class Cancelling(StrEnum):
     CANCELLED = "cancelled"  # it had not started, and will not
     REQUESTED = "requested"  # it runs, and its worker has been asked to stop it
 
 
-def cancel_execution(execution_id: UUID, by: str, now: datetime) -> Cancelling:
+def cancel_execution(execution_id: UUID, by: str, now: datetime, reason: str = USER) -> Cancelling:
     """Cancel a waiting run at once, or ask the worker of a running one to stop it.
 
     NotFound; Conflict where it has ended already.
     """
     found = _found(execution_id)
-    if found.state != State.ACTIVE and _cancel_waiting(found, by, now):
+    if found.state != State.ACTIVE and _cancel_waiting(found, by, now, reason):
         forbid([execution_id])
         return Cancelling.CANCELLED
-    if request_cancel(execution_id, now):
+    if request_cancel(execution_id, now, *(() if reason == USER else (reason, f"cancelled by {by}"))):
         forbid([execution_id])
         return Cancelling.REQUESTED
     state = _found(execution_id).state
     if state in TERMINAL:
         raise Conflict(f"The run has ended already: it is {state}.")
-    return cancel_execution(execution_id, by, now)
+    return cancel_execution(execution_id, by, now, reason)
 
 
 def _found(execution_id: UUID) -> Execution:
@@ -46,14 +48,14 @@ def _found(execution_id: UUID) -> Execution:
     return execution
 
 
-def _cancel_waiting(found: Execution, by: str, now: datetime) -> bool:
+def _cancel_waiting(found: Execution, by: str, now: datetime, reason: str) -> bool:
     """Whether this call ended it. The next occurrence is made in the same transaction."""
     event = Event(
         type=EventType.CANCELLED,
         execution_id=found.id,
         attempt=found.attempt,
         at=now,
-        reason="user",
+        reason=reason,
         message=f"cancelled by {by}",
     )
     if found.state in TERMINAL:

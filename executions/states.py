@@ -43,10 +43,16 @@ class EventType(StrEnum):
 
 
 class Trigger(StrEnum):
-    """What asked for a run."""
+    """What asked for a run: its schedule, at its time or later (catchup), or somebody."""
 
     SCHEDULE = "schedule"
+    CATCH_UP = "catchup"
     MANUAL = "manual"
+    BACKFILL = "backfill"
+
+
+HOLDABLE = frozenset({Trigger.CATCH_UP, Trigger.BACKFILL})
+"""What waits for leave to start, and starts at a limited rate."""
 
 
 _BEFORE_THE_END = (State.WAITING, State.ACTIVE, State.PAUSED)

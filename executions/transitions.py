@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -22,7 +22,7 @@ from django.db import connection
 from executions.entries import Entry
 from executions.events import Event
 from executions.folding import Context, Run, Timing, fold
-from executions.planning import EndedRun, NewExecution, plan_next
+from executions.planning import BegunRun, EndedRun, NewExecution, Progress, plan_next
 from executions.queries import TRANSITIONS
 from executions.runspecs import Spec
 from executions.states import TERMINAL, EventType, State, Trigger
@@ -39,13 +39,27 @@ class Recorded:
 
 
 @dataclass(frozen=True, slots=True)
+class Skip:
+    """A waiting run that is ended, unstarted, for the ``missed`` fires that it stands for."""
+
+    execution_id: UUID
+    reason: str
+    message: str
+    missed: int
+
+
+@dataclass(frozen=True, slots=True)
 class _Locked:
     run: Run
     job_id: UUID
     spec_id: UUID
     trigger: Trigger
     scheduled_for: datetime
+    catch_up_until: datetime | None
     spec: Spec
+
+
+_Moved = tuple[_Locked, Run, Run]  # a row, before and after a batch
 
 
 def record(events: Sequence[Event], now: datetime, *, keep: bool = False, follow: bool = True) -> Recorded:
@@ -72,7 +86,9 @@ def record(events: Sequence[Event], now: datetime, *, keep: bool = False, follow
     won = _update([(before[i], after[i]) for i in rows if after[i] != before[i]])
     append_history(history)
     done.changed = [after[identity] for identity in won]
-    created = insert(plan_next(_ended(rows, before, after, won), now)) if follow else []
+    moved = [(rows[identity], before[identity], after[identity]) for identity in won]
+    progress = Progress(list(_begun(moved)), list(_ended(moved)))
+    created = insert(plan_next(progress, now)) if follow else []
     done.entries = created + [
         _entry(rows[identity], after[identity])
         for identity in won
@@ -89,7 +105,7 @@ def insert(new: Sequence[NewExecution]) -> list[Entry]:
     new = [by_id[i] for i in sorted(by_id)]  # in one order, so that two who make the same cannot deadlock
     columns = (
         "id", "job_id", "spec_id", "owner_id", "shard", "trigger", "scheduled_for",
-        "state", "reason", "message", "missed", "finished_at", "check_at",
+        "state", "reason", "message", "missed", "finished_at", "check_at", "catch_up_until", "most_active",
     )  # fmt: skip
     made = {row[0] for row in _run("insert_executions", _columns(new, columns))}
     append_history(_skip(item) for item in new if item.id in made and item.state is State.CANCELLED)
@@ -119,10 +135,35 @@ def append_history(events: Iterable[Event]) -> None:
         _run("append_events", _columns(items, names))
 
 
-def request_cancel(execution_id: UUID, now: datetime) -> bool:
-    """Note that an Active run is to stop; False where it is not Active (any more)."""
+def skip_missed(skips: Sequence[Skip], now: datetime) -> set[UUID]:
+    """End waiting runs that nothing has started, each for the missed fires it stands for; the ids won."""
+    if not skips:
+        return set()
+    skips = sorted(skips, key=lambda skip: skip.execution_id)
+    columns = _columns(skips, ("execution_id", "reason", "message", "missed"))
+    bounds = skips[0].execution_id, skips[-1].execution_id
+    won = {row[0] for row in _run("skip_missed", [now, *columns, *bounds])}
+    append_history(
+        Event(type=EventType.SKIPPED, execution_id=skip.execution_id, attempt=1, at=now,
+              reason=skip.reason, message=skip.message)
+        for skip in skips if skip.execution_id in won
+    )  # fmt: skip
+    return won
+
+
+def hold_missed(runs: Sequence[tuple[UUID, datetime, datetime]]) -> set[UUID]:
+    """Let waiting runs catch up: (id, check_at to be, last of the missed fires); the ids won."""
+    if not runs:
+        return set()
+    runs = sorted(runs)
+    columns = [list(column) for column in zip(*runs, strict=True)]
+    return {row[0] for row in _run("hold_missed", [*columns, runs[0][0], runs[-1][0]])}
+
+
+def request_cancel(execution_id: UUID, now: datetime, reason: str = "", message: str = "") -> bool:
+    """Note that an Active run is to stop, and why; False where it is not Active (any more)."""
     with connection.cursor() as cursor:
-        cursor.execute(TRANSITIONS["request_cancel"], [now, execution_id])
+        cursor.execute(TRANSITIONS["request_cancel"], [now, reason, message, execution_id])
         return bool(cursor.rowcount == 1)
 
 
@@ -137,15 +178,15 @@ def _lock(identities: set[UUID]) -> dict[UUID, _Locked]:
         return {}
     ordered = sorted(identities)
     rows = _run("lock_runs", [ordered, ordered[0], ordered[-1]])
-    bodies = {row[16]: row[-1] for row in rows}  # many runs of a batch share a spec, which is read once
+    bodies = {row[17]: row[-1] for row in rows}  # many runs of a batch share a spec, which is read once
     specs = {spec_id: Spec.from_json(json.loads(body)) for spec_id, body in bodies.items()}
     return {row[0]: _locked(row, specs) for row in rows}
 
 
 def _locked(row: tuple[Any, ...], specs: dict[UUID, Spec]) -> _Locked:
-    run = Run(row[0], State(row[1]), *row[2:15])
-    job_id, spec_id, trigger, scheduled_for, _body = row[15:]
-    return _Locked(run, job_id, spec_id, Trigger(trigger), scheduled_for, specs[spec_id])
+    run = Run(row[0], State(row[1]), *row[2:16])
+    job_id, spec_id, trigger, scheduled_for, catch_up_until, _body = row[16:]
+    return _Locked(run, job_id, spec_id, Trigger(trigger), scheduled_for, catch_up_until, specs[spec_id])
 
 
 def _update(pairs: Sequence[tuple[Run, Run]]) -> list[UUID]:
@@ -154,7 +195,7 @@ def _update(pairs: Sequence[tuple[Run, Run]]) -> list[UUID]:
     pairs = sorted(pairs, key=lambda pair: pair[0].id)
     names = (
         "state", "attempt", "failures", "losses", "reason", "message", "worker", "exit_code",
-        "queued_at", "started_at", "finished_at", "check_at",
+        "queued_at", "started_at", "first_started_at", "finished_at", "check_at",
     )  # fmt: skip
     old, new = zip(*pairs, strict=True)
     ids = [run.id for run in old]
@@ -162,22 +203,34 @@ def _update(pairs: Sequence[tuple[Run, Run]]) -> list[UUID]:
     return [row[0] for row in _run("update_runs", [ids, *guards, *_columns(new, names), ids[0], ids[-1]])]
 
 
-def _ended(
-    rows: dict[UUID, _Locked], before: dict[UUID, Run], after: dict[UUID, Run], won: Iterable[UUID]
-) -> list[EndedRun]:
-    return [
-        EndedRun(
-            id=identity,
-            job_id=rows[identity].job_id,
-            trigger=rows[identity].trigger,
-            scheduled_for=rows[identity].scheduled_for,
-            state=after[identity].state,
-            started_at=after[identity].started_at,
-            finished_at=finished_at,
-        )
-        for identity in won
-        if before[identity].state not in TERMINAL and (finished_at := after[identity].finished_at) is not None
-    ]
+def _begun(moved: Iterable[_Moved]) -> Iterator[BegunRun]:
+    """Those that have been sent or started for the first time, and may still be under way."""
+    for row, before, after in moved:
+        begun_at = after.queued_at or after.first_started_at
+        fresh = before.attempt == 1 and before.queued_at is None and before.first_started_at is None
+        if fresh and begun_at is not None:
+            yield BegunRun(
+                id=after.id,
+                job_id=row.job_id,
+                trigger=row.trigger,
+                scheduled_for=row.scheduled_for,
+                begun_at=begun_at,
+            )
+
+
+def _ended(moved: Iterable[_Moved]) -> Iterator[EndedRun]:
+    for row, before, after in moved:
+        if before.state not in TERMINAL and after.finished_at is not None:
+            yield EndedRun(
+                id=after.id,
+                job_id=row.job_id,
+                trigger=row.trigger,
+                scheduled_for=row.scheduled_for,
+                state=after.state,
+                started_at=after.first_started_at,
+                finished_at=after.finished_at,
+                catch_up_until=row.catch_up_until,
+            )
 
 
 def _began_cancelled(event: Event, rows: dict[UUID, _Locked]) -> bool:

@@ -34,6 +34,7 @@ SPEC_TTL_S = 3 * 3600
 TOMBSTONE_TTL_S = 7 * 86400
 BUCKET_TTL_S = 86400
 SLACK = timedelta(seconds=10)
+NO_LIMIT = timedelta(days=365 * 100)
 _POP = Script("executions.lua", "pop.lua")
 
 
@@ -56,8 +57,11 @@ class Whereabouts:
 
 
 class Window:
-    def __init__(self, store: Store) -> None:
+    """``grace``: what is overdue by more than this is a misfire, and given out to nobody."""
+
+    def __init__(self, store: Store, grace: timedelta = NO_LIMIT) -> None:
         self.store = store
+        self._grace_ms = grace // timedelta(milliseconds=1)
 
     def add(self, entries: Iterable[Entry], specs: Mapping[UUID, bytes]) -> None:
         """Put waiting runs in; what is in already stays once. ``specs``: the JSON of each entry's RunSpec."""
@@ -85,7 +89,7 @@ class Window:
         calls = [
             (
                 [self.store.key(shard, "buckets"), self.store.key(shard, "flight")],
-                [self.store.key(shard, "b") + ":", lease_ms, limit],
+                [self.store.key(shard, "b") + ":", lease_ms, limit, self._grace_ms],
             )
             for shard in shards
         ]

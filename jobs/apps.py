@@ -7,6 +7,6 @@ class JobsConfig(AppConfig):
 
     def ready(self) -> None:
         from executions.planning import register_planner
-        from jobs.occurrences import plan
+        from jobs.planning import plan
 
         register_planner(plan)

@@ -1,100 +1,67 @@
-"""Occurrences: which execution a job gets next.
+"""Occurrences: the rows of a job's planned times, those that run and those that do not.
 
-The next occurrence follows from the planned time of the one before, never from "now", and
-is strictly later. With the default overlap rule (forbid) it is made when the run before ends:
-
-    planned          started              finished                    next
-    ───┼────x────x──────┼──────x─────x───────┼──────────────────────────┼──▶
-            └ misfire ──┘      └── overlap ──┘
-
-Fires that passed before the run started are a misfire (one late run stands for them), fires
-while it ran are an overlap. Each block of them is one row, Cancelled, with its count.
+The next occurrence follows from the planned time of the one before, never from "now", and is strictly
+later. When it is made is the overlap rule's (jobs/overlaps.py), what passed meanwhile the misfire
+policy's (jobs/misfires.py); both are pure, and here their answers become rows. Fires that do not run are
+one Cancelled row for each block, with their count.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.db import connection
 
+from executions.holding import held
 from executions.ids import execution_id
-from executions.planning import EndedRun, NewExecution
+from executions.planning import NewExecution
 from executions.states import State, Trigger
-from jobs.listing import jobs_to_plan
+from jobs.misfires import Block, Policy, settle_since
 from jobs.models import Job
+from jobs.overlaps import (
+    OWN_TERMS,
+    QUEUE,
+    Following,
+    Kind,
+    Planned,
+    Rules,
+    Skipped,
+    Terms,
+    following_settlement,
+)
 from jobs.queries import JOBS
-from jobs.schedules import Schedule, count_fires, parse_schedule
+from jobs.schedules import Schedule, parse_schedule, spread_fire
 from scheduler_project.kernel.errors import InvalidValue
 
 logger = logging.getLogger(__name__)
 
 PAGE = 500
-SKIPPED_OVERLAP = "skipped_overlap"
-SKIPPED_MISFIRE = "skipped_misfire"
 RECURRING = ("cron", "every")  # the keys that mark a recurring schedule in its JSON
-
-
-def plan(ended: Sequence[EndedRun], now: datetime) -> list[NewExecution]:
-    """The next occurrences of the jobs whose scheduled runs have ended (executions/planning.py)."""
-    scheduled = [run for run in ended if run.trigger is Trigger.SCHEDULE]
-    jobs = jobs_to_plan({run.job_id for run in scheduled})
-    return [new for run in scheduled if run.job_id in jobs for new in _follow(jobs[run.job_id], run, now)]
-
-
-def _follow(job: Job, run: EndedRun, now: datetime) -> list[NewExecution]:
-    try:
-        schedule = schedule_of(job)
-    except InvalidValue as error:  # a zone that the tzdata of today no longer has
-        logger.error("schedule_unreadable", extra={"job": job.id, "error": error.message})
-        return []
-    started = min(max(run.started_at or run.finished_at, run.scheduled_for), run.finished_at)
-    blocks = [
-        _skipped(job, schedule, (run.scheduled_for, started), SKIPPED_MISFIRE, now),
-        _skipped(job, schedule, (started, run.finished_at), SKIPPED_OVERLAP, now),
-    ]
-    following = schedule.next_fire(max(run.finished_at, run.scheduled_for))
-    if not schedule.recurring or following is None:
-        return [block for block in blocks if block]
-    return [*[block for block in blocks if block], occurrence(job, following)]
-
-
-def _skipped(
-    job: Job, schedule: Schedule, between: tuple[datetime, datetime], reason: str, now: datetime
-) -> NewExecution | None:
-    """One row for the fires in (from, until] that did not run; None where there were none."""
-    after, until = between
-    first = schedule.next_fire(after) if schedule.recurring and until > after else None
-    if first is None or first > until:
-        return None
-    count = count_fires(schedule, after, until)
-    span = f"{first:%Y-%m-%d %H:%M:%S} to {until:%Y-%m-%d %H:%M:%S} UTC"
-    return new_execution(
-        job,
-        first,
-        Trigger.SCHEDULE,
-        state=State.CANCELLED,
-        reason=reason,
-        missed=count,
-        message=f"{count} planned from {span} did not run",
-        finished_at=now,
-    )
 
 
 def occurrence(job: Job, due: datetime) -> NewExecution:
     """The scheduled run of ``job`` that is planned for ``due``."""
-    return new_execution(job, due, Trigger.SCHEDULE, check_at=due)
+    return new_execution(job, due, Trigger.SCHEDULE, check_at=due_time(job, due))
 
 
-def new_execution(job: Job, due: datetime, trigger: Trigger, **fields: Any) -> NewExecution:
+def due_time(job: Job, planned: datetime) -> datetime:
+    """When the run that is planned then is due: spread by what the job's jitter gives it."""
+    return spread_fire(schedule_of(job), planned, job.id, job.jitter) if job.jitter else planned
+
+
+def new_execution(job: Job, due: datetime, trigger: Trigger, *, key: str = "", **fields: Any) -> NewExecution:
+    """A row for ``job``. A fire has one id, whether it runs at its time or catches up."""
+    identity = Trigger.SCHEDULE if trigger is Trigger.CATCH_UP else trigger
     return NewExecution(
         **{
-            "id": execution_id(job.id, due, trigger, job.shard),
+            "id": execution_id(job.id, due, identity, job.shard, key),
             "job_id": job.id,
             "spec_id": job.spec_id,
             "owner_id": job.owner_id,
@@ -107,6 +74,54 @@ def new_execution(job: Job, due: datetime, trigger: Trigger, **fields: Any) -> N
     )
 
 
+def rows_of(job: Job, following: Following, now: datetime) -> list[NewExecution]:
+    return [
+        skipped_row(job, item, now) if isinstance(item, Skipped) else _waiting_row(job, item, now)
+        for item in following
+    ]
+
+
+def _waiting_row(job: Job, planned: Planned, now: datetime) -> NewExecution:
+    if planned.kind is Kind.CATCH_UP:
+        check_at = held(planned.due)
+        return new_execution(
+            job, planned.due, Trigger.CATCH_UP, check_at=check_at, catch_up_until=planned.until
+        )
+    due = due_time(job, planned.due)
+    if planned.kind is Kind.PARKED:
+        return new_execution(job, planned.due, Trigger.SCHEDULE, check_at=held(due))
+    if job.overlap == QUEUE:  # its turn has come only now
+        due = max(due, now)
+    return new_execution(job, planned.due, Trigger.SCHEDULE, check_at=due)
+
+
+def skipped_row(job: Job, skipped: Skipped, now: datetime) -> NewExecution:
+    return new_execution(
+        job,
+        skipped.block.first,
+        Trigger.SCHEDULE,
+        state=State.CANCELLED,
+        reason=skipped.reason,
+        missed=skipped.block.count,
+        message=skipped_message(skipped.block),
+        finished_at=now,
+    )
+
+
+def skipped_message(block: Block) -> str:
+    first, last = (f"{fire:%Y-%m-%d %H:%M:%S}" for fire in (block.first, block.last))
+    return f"{block.count} planned from {first} to {last} UTC did not run"
+
+
+def rules_of(job: Job) -> Rules:
+    """InvalidValue where the schedule can no longer be read."""
+    return Rules(schedule_of(job), job.overlap, policy_of(job), settings.PUNCTUAL_MISFIRE_GRACE)
+
+
+def policy_of(job: Job) -> Policy:
+    return Policy(job.misfire, job.misfire_max_age, job.misfire_max_count)
+
+
 def schedule_of(job: Job) -> Schedule:
     """The schedule of a stored job; thousands of jobs share a text, and it is read once."""
     return _parsed(json.dumps(job.schedule, sort_keys=True))
@@ -117,9 +132,34 @@ def _parsed(text: str) -> Schedule:
     return parse_schedule(json.loads(text))
 
 
+def followed(job: Job, follow: Callable[[Rules], Following], now: datetime) -> list[NewExecution]:
+    """The rows that ``follow`` asks for; none, and an error in the log, where the schedule cannot be read."""
+    try:
+        return rows_of(job, follow(rules_of(job)), now)
+    except InvalidValue as error:  # a zone that the tzdata of today no longer has
+        logger.error("schedule_unreadable", extra={"job": job.id, "error": error.message})
+        return []
+
+
+def continue_chain(
+    job: Job, last_planned: datetime, now: datetime, terms: Terms = OWN_TERMS
+) -> list[NewExecution]:
+    """The rows of all that was planned after ``last_planned``, for a job of which nothing waits."""
+
+    def follow(given: Rules) -> Following:
+        rules = terms.of(given)
+        at = max(now, last_planned)
+        return following_settlement(
+            rules, settle_since(rules.schedule, last_planned, at, rules.grace, rules.policy)
+        )
+
+    return followed(job, follow, now)
+
+
 def missing_occurrences(shards: Sequence[int], now: datetime) -> list[NewExecution]:
     """The next occurrences of recurring jobs in ``shards`` that have none, planned from their last one."""
-    found, after = [], UUID(int=0)
+    after = UUID(int=0)
+    found: list[NewExecution] = []
     with connection.cursor() as cursor:
         while True:
             cursor.execute(JOBS["without_occurrence"], [list(shards), list(RECURRING), after, PAGE])
@@ -130,17 +170,6 @@ def missing_occurrences(shards: Sequence[int], now: datetime) -> list[NewExecuti
             after = max(page)
 
 
-def _mend(last_planned: Mapping[UUID, datetime], now: datetime) -> list[NewExecution]:
-    broken = [
-        EndedRun(
-            id=job_id,
-            job_id=job_id,
-            trigger=Trigger.SCHEDULE,
-            scheduled_for=planned,
-            state=State.CANCELLED,
-            started_at=max(now, planned),
-            finished_at=max(now, planned),
-        )
-        for job_id, planned in last_planned.items()
-    ]
-    return plan(broken, now)
+def _mend(last_planned: Mapping[UUID, datetime], now: datetime) -> Iterable[NewExecution]:
+    jobs = Job.objects.in_bulk(last_planned)
+    return [new for job_id, job in jobs.items() for new in continue_chain(job, last_planned[job_id], now)]

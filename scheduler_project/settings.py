@@ -77,6 +77,9 @@ PUNCTUAL_BEAT_LEASE = env.duration("PUNCTUAL_BEAT_LEASE", "2s", minimum="500ms",
 PUNCTUAL_DISPATCH_LEASE = env.duration("PUNCTUAL_DISPATCH_LEASE", "5s", minimum="1s", maximum="1m")
 PUNCTUAL_RUN_LEASE = env.duration("PUNCTUAL_RUN_LEASE", "10s", minimum="2s", maximum="10m")
 PUNCTUAL_ENQUEUE_TIMEOUT = env.duration("PUNCTUAL_ENQUEUE_TIMEOUT", "5m", minimum="10s", maximum="1d")
+PUNCTUAL_MISFIRE_GRACE = env.duration("PUNCTUAL_MISFIRE_GRACE", "1m", minimum="5s", maximum="1d")
+PUNCTUAL_CATCHUP_RATE = env.integer("PUNCTUAL_CATCHUP_RATE", 50, minimum=1, maximum=10_000)
+PUNCTUAL_CATCHUP_ACTIVE = env.integer("PUNCTUAL_CATCHUP_ACTIVE", 4, minimum=1, maximum=10_000)
 PUNCTUAL_RETENTION = env.duration("PUNCTUAL_RETENTION", "30d", minimum="1d")
 PUNCTUAL_PARTITIONS_AHEAD = env.integer("PUNCTUAL_PARTITIONS_AHEAD", 7, minimum=1, maximum=90)
 

@@ -8,7 +8,8 @@ ORDER BY e.check_at, e.id
 
 -- name: overdue
 -- Whatever the scheduler should have looked at by now, after a given place in the order.
-SELECT e.id, e.spec_id, e.attempt, e.check_at, e.generation, e.state, e.cancel_requested_at
+SELECT e.id, e.spec_id, e.attempt, e.check_at, e.generation, e.state, e.cancel_requested_at,
+       e.job_id, e.scheduled_for, e.trigger = 'schedule' AND e.attempt = 1 AND e.queued_at IS NULL AND e.state = 'Waiting'
 FROM executions_execution e
 WHERE e.shard = ANY(%s) AND e.check_at <= %s AND (e.check_at, e.id) > (%s, %s)
 ORDER BY e.check_at, e.id

@@ -6,7 +6,16 @@ arguments; all instants are aware, in UTC.
 
 from jobs.schedules.cautions import run_length_warnings, warnings
 from jobs.schedules.evaluation import CronRule, DayMatch, DstGap, DstOverlap
-from jobs.schedules.fires import count_fires, fires_after, fires_between, jitter_offset, preview_fires
+from jobs.schedules.fires import (
+    count_fires,
+    fires_after,
+    fires_between,
+    jitter_offset,
+    last_fire,
+    preview_fires,
+    spread_fire,
+    start_of_last,
+)
 from jobs.schedules.kinds import After, At, Cron, Every, Now, Schedule, Span
 from jobs.schedules.reading import parse_schedule
 from jobs.schedules.sentences import describe
@@ -28,8 +37,11 @@ __all__ = [
     "fires_after",
     "fires_between",
     "jitter_offset",
+    "last_fire",
     "parse_schedule",
     "preview_fires",
     "run_length_warnings",
+    "spread_fire",
+    "start_of_last",
     "warnings",
 ]

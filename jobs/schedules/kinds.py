@@ -138,6 +138,11 @@ class Every(Schedule):
         first = max((self.span.from_start(after) - anchor) // self.interval + 1, self._first_count)
         return max(0, last - first + 1)
 
+    def nth_last(self, until: datetime, count: int) -> datetime:
+        """The earliest of the last ``count`` fires up to ``until``; there must be that many."""
+        anchor, until = self._anchor_for(until), self.span.until_end(min(until, LATEST - MICROSECOND))
+        return anchor + ((until - anchor) // self.interval - count + 1) * self.interval
+
     def _anchor_for(self, after: datetime) -> datetime:
         return self.anchor or self.span.start or after
 

@@ -2,12 +2,14 @@
 -- Recurring jobs of some shards, neither paused nor archived, that have no scheduled run that has not ended, with the
 -- planned time of their last; a page after a given id, since jobs past their end date are among them for ever.
 SELECT j.id, coalesce(
-    (SELECT max(e.scheduled_for) FROM executions_execution e WHERE e.job_id = j.id AND e.trigger = 'schedule'),
+    (SELECT max(e.scheduled_for) FROM executions_execution e WHERE e.job_id = j.id AND e.trigger IN ('schedule', 'catchup')),
     j.created_at)
 FROM jobs_job j
 WHERE j.shard = ANY(%s) AND j.schedule ?| %s AND j.paused_at IS NULL AND j.archived_at IS NULL AND j.id > %s AND NOT EXISTS (
     SELECT FROM executions_execution e
-    WHERE e.job_id = j.id AND e.trigger = 'schedule' AND e.finished_at IS NULL)
+    WHERE e.job_id = j.id AND e.finished_at IS NULL
+      AND (e.trigger = 'schedule' AND (e.state <> 'Active' OR j.overlap IN ('forbid', 'queue'))
+           OR e.trigger = 'catchup' AND j.overlap = 'queue'))
 ORDER BY j.id
 LIMIT %s
 

@@ -61,7 +61,8 @@ def test_a_chain_whose_rows_were_deleted_goes_on_after_now(planner: Planner) -> 
     Execution.objects.all().delete()
     planner.run_once()
     expected = [
-        (CREATED + 3 * MINUTE, "Cancelled", "skipped_misfire", 3),
+        (CREATED + 3 * MINUTE, "Cancelled", "skipped_misfire", 2),
+        (CREATED + 9 * MINUTE, "Waiting", "", 0),  # the latest of those that were missed
         (CREATED + 12 * MINUTE, "Waiting", "", 0),
     ]
     assert rows(job) == expected

@@ -27,7 +27,7 @@ LEASE = timedelta(minutes=1)
 @pytest.fixture
 def sweeper(window: Window, ownership: Ownership) -> Iterator[Sweeper]:
     events = EventPublisher()
-    yield Sweeper(window, ownership, events, SweepTimes(300 * S, 10 * S))
+    yield Sweeper(window, ownership, events, SweepTimes(300 * S, 10 * S, 60 * S))
     events.close()
 
 

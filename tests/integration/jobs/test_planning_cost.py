@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from executions.planning import EndedRun, plan_next
+from executions.planning import EndedRun, Progress, plan_next
 from executions.states import State, Trigger
 from jobs.models import Job
 from jobs.occurrences import schedule_of
@@ -52,7 +52,7 @@ def test_the_next_runs_of_ten_thousand_jobs_cost_one_evaluation(store: object) -
     ]
     before = evaluator_of(schedule.rule).evaluations
 
-    new = plan_next(runs, DUE + timedelta(minutes=1))
+    new = plan_next(Progress(ended=runs), DUE + timedelta(minutes=1))
 
     assert len(new) == JOBS
     assert {item.scheduled_for for item in new} == {DUE + timedelta(days=1)}

@@ -14,7 +14,7 @@ from executions.window import Whereabouts
 
 NOW = datetime(2026, 11, 30, 2, tzinfo=UTC)
 S = timedelta(seconds=1)
-TIMES = SweepTimes(enqueue_timeout=300 * S, run_lease=10 * S)
+TIMES = SweepTimes(enqueue_timeout=300 * S, run_lease=10 * S, misfire_grace=60 * S)
 ID = UUID("019ad27d-3400-7003-8000-000000000001")
 NOWHERE = Whereabouts(in_flight=False, sent_at=None)
 FLYING = Whereabouts(in_flight=True, sent_at=None)
@@ -22,8 +22,8 @@ SENT, SENT_LONG_AGO = (Whereabouts(in_flight=False, sent_at=NOW - n * S) for n i
 HELD = KnownClaim(2)
 
 
-def row(state: str, cancel: bool = False) -> OverdueRow:
-    return OverdueRow(ID, ID, 2, NOW - S, 0, state, NOW - S if cancel else None)
+def row(state: str, cancel: bool = False, late: timedelta = S, unsent: bool = False) -> OverdueRow:
+    return OverdueRow(ID, ID, 2, NOW - late, 0, state, NOW - S if cancel else None, ID, NOW - late, unsent)
 
 
 def ended(seconds_ago: int) -> KnownClaim:
@@ -59,6 +59,23 @@ def test_what_becomes_of_an_overdue_row(
     state: str, claim: KnownClaim | None, place: Whereabouts, verdict: Verdict
 ) -> None:
     assert judge(row(state), claim, place, NOW, TIMES) == verdict
+
+
+@pytest.mark.parametrize(
+    ("late", "unsent", "claim", "place", "verdict"),
+    [
+        (61, True, None, NOWHERE, Verdict(missed=True)),
+        (60, True, None, NOWHERE, PUSHED),  # just late
+        (61, False, None, NOWHERE, PUSHED),  # a retry, or somebody asked for it: no policy skips it
+        (61, True, None, FLYING, Verdict()),  # on its way
+        (61, True, None, SENT, Verdict(next_check=NOW + 200 * S)),
+        (61, True, HELD, NOWHERE, LATER),
+    ],
+)
+def test_a_run_that_nothing_could_start_is_a_misfire(
+    late: int, unsent: bool, claim: KnownClaim | None, place: Whereabouts, verdict: Verdict
+) -> None:
+    assert judge(row("Waiting", late=late * S, unsent=unsent), claim, place, NOW, TIMES) == verdict
 
 
 @pytest.mark.parametrize(("claim", "place"), [(HELD, NOWHERE), (None, NOWHERE), (None, FLYING)])

@@ -1,0 +1,74 @@
+"""The planner of jobs: what follows the runs that begin and end (the port: executions/planning.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from executions.planning import BegunRun, EndedRun, NewExecution, Progress
+from executions.states import Trigger
+from jobs.models import Job
+from jobs.occurrences import followed
+from jobs.overlaps import (
+    FOLLOW_AT_THE_BEGINNING,
+    REPLACE,
+    following_beginning,
+    following_catch_up,
+    following_end,
+)
+from jobs.parking import release_parked
+
+CHAIN = (Trigger.SCHEDULE, Trigger.CATCH_UP)
+
+
+def plan(progress: Progress, now: datetime) -> list[NewExecution]:
+    """The next occurrences, the skipped blocks and the next of the missed fires that are caught up with."""
+    ended = [run for run in progress.ended if run.trigger in CHAIN]
+    begun = [run for run in progress.begun if run.trigger is Trigger.SCHEDULE]
+    jobs = going_jobs({run.job_id for run in ended})
+    beside = going_jobs({run.job_id for run in begun}, overlap__in=FOLLOW_AT_THE_BEGINNING)
+    over = {run.id for run in ended}
+    new = [
+        row
+        for run in begun
+        if run.job_id in beside
+        for row in _after_beginning(beside[run.job_id], run, run.id in over, now)
+    ]
+    new += [row for run in ended if run.job_id in jobs for row in _after_end(jobs[run.job_id], run, now)]
+    return new + release_parked(_waited_for(jobs, ended), now)
+
+
+def going_jobs(job_ids: Collection[UUID], **conditions: Any) -> dict[UUID, Job]:
+    """The jobs among ``job_ids`` that go on: neither paused nor deleted."""
+    if not job_ids:
+        return {}
+    going = Job.objects.filter(paused_at__isnull=True, archived_at__isnull=True, **conditions)
+    return going.in_bulk(job_ids)
+
+
+def _after_beginning(job: Job, run: BegunRun, over: bool, now: datetime) -> list[NewExecution]:
+    return followed(
+        job, lambda rules: following_beginning(rules, run.scheduled_for, run.begun_at, ended=over), now
+    )
+
+
+def _after_end(job: Job, run: EndedRun, now: datetime) -> list[NewExecution]:
+    if run.trigger is Trigger.CATCH_UP:
+        until = run.catch_up_until or run.scheduled_for
+        return followed(
+            job, lambda rules: following_catch_up(rules, run.scheduled_for, until, run.finished_at), now
+        )
+    return followed(
+        job, lambda rules: following_end(rules, run.scheduled_for, run.started_at, run.finished_at), now
+    )
+
+
+def _waited_for(jobs: Mapping[UUID, Job], ended: Iterable[EndedRun]) -> dict[UUID, datetime]:
+    """The jobs whose next occurrence may have been held for one of these runs, with the run's end."""
+    return {
+        run.job_id: run.finished_at
+        for run in ended
+        if run.job_id in jobs and (jobs[run.job_id].overlap == REPLACE or run.trigger is Trigger.CATCH_UP)
+    }
