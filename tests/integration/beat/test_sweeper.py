@@ -58,7 +58,7 @@ def test_a_lost_push_is_made_good_within_a_second(
 
 
 def test_pushed_runs_are_those_that_were_lost(sweeper: Sweeper, window: Window) -> None:
-    runs = make_runs(10, due=utcnow() - 90 * S)
+    runs = make_runs(10, due=utcnow() - 50 * S)
     for _ in range(2):
         sweeper.run_once()
     found = pop(window).runs

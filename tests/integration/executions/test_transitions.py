@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -13,7 +13,7 @@ from django.db import IntegrityError, connection, transaction
 
 from executions import planning
 from executions.models import Execution, ExecutionEvent
-from executions.planning import EndedRun, NewExecution
+from executions.planning import EndedRun, NewExecution, Progress
 from executions.queries import TRANSITIONS
 from executions.states import EventType, State
 from executions.transitions import append_history, insert, postpone, record, request_cancel
@@ -111,7 +111,8 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> list[EndedRun]:
     """What the planner was told; it makes a run of each, and looks whether it is in the transaction."""
     told: list[EndedRun] = []
 
-    def plan(ended: Sequence[EndedRun], now: datetime) -> list[NewExecution]:
+    def plan(progress: Progress, now: datetime) -> list[NewExecution]:
+        ended = progress.ended
         told.extend(ended)
         assert connection.in_atomic_block
         assert all(Execution.objects.get(id=run.id).finished_at for run in ended)
@@ -213,7 +214,7 @@ def test_update_of_rows_is_guarded_by_what_they_were_read_as() -> None:
     run = make_run()
     values: list[Any] = [[run], ["Active"], [1], ["Cancelled"], [1], [0], [0], [""], [""], [""], [None]]
     with connection.cursor() as cursor:
-        cursor.execute(TRANSITIONS["update_runs"], [*values, [None], [None], [utcnow()], [None], run, run])
+        cursor.execute(TRANSITIONS["update_runs"], [*values, *[[None]] * 3, [utcnow()], [None], run, run])
         assert cursor.fetchall() == []
     assert row_of(run)["state"] == "Waiting"
 
