@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from executions.planning import BegunRun, EndedRun, NewExecution, Progress
 from executions.states import Trigger
+from jobs.listing import jobs_to_plan
 from jobs.models import Job
 from jobs.occurrences import followed
 from jobs.overlaps import (
@@ -27,25 +27,25 @@ def plan(progress: Progress, now: datetime) -> list[NewExecution]:
     """The next occurrences, the skipped blocks and the next of the missed fires that are caught up with."""
     ended = [run for run in progress.ended if run.trigger in CHAIN]
     begun = [run for run in progress.begun if run.trigger is Trigger.SCHEDULE]
-    jobs = going_jobs({run.job_id for run in ended})
-    beside = going_jobs({run.job_id for run in begun}, overlap__in=FOLLOW_AT_THE_BEGINNING)
+    beside = _followed_at_the_beginning({run.job_id for run in begun})
+    concerned = beside | {run.job_id for run in ended}
+    jobs = jobs_to_plan(concerned) if concerned else {}
     over = {run.id for run in ended}
     new = [
         row
         for run in begun
-        if run.job_id in beside
-        for row in _after_beginning(beside[run.job_id], run, run.id in over, now)
+        if run.job_id in beside and run.job_id in jobs
+        for row in _after_beginning(jobs[run.job_id], run, run.id in over, now)
     ]
     new += [row for run in ended if run.job_id in jobs for row in _after_end(jobs[run.job_id], run, now)]
     return new + release_parked(_waited_for(jobs, ended), now)
 
 
-def going_jobs(job_ids: Collection[UUID], **conditions: Any) -> dict[UUID, Job]:
-    """The jobs among ``job_ids`` that go on: neither paused nor deleted."""
+def _followed_at_the_beginning(job_ids: Collection[UUID]) -> set[UUID]:
     if not job_ids:
-        return {}
-    going = Job.objects.filter(paused_at__isnull=True, archived_at__isnull=True, **conditions)
-    return going.in_bulk(job_ids)
+        return set()
+    jobs = Job.objects.filter(id__in=job_ids, overlap__in=FOLLOW_AT_THE_BEGINNING)
+    return set(jobs.values_list("id", flat=True))
 
 
 def _after_beginning(job: Job, run: BegunRun, over: bool, now: datetime) -> list[NewExecution]:
