@@ -11,7 +11,6 @@ from executions.policy import Forbidden, User
 from jobs import services
 from jobs.declared.comparing import Action, Step
 from jobs.declared.wanted import Place, Problem, Refused
-from jobs.models import Job
 from scheduler_project.kernel.errors import Conflict, InvalidFields
 
 
@@ -43,20 +42,13 @@ def _create(step: Step, user: User, now: datetime) -> None:
 
 
 def _update(step: Step, user: User, now: datetime) -> None:
-    del user, now
     assert step.wanted is not None and step.job is not None  # noqa: S101 -- for mypy
-    if step.difference:
-        raise Conflict("A job that is there cannot be changed yet.")
-    _mark(step.job, step.wanted.definition.managed_by)
-
-
-def _mark(job: Job, origin: str) -> None:
-    Job.objects.filter(id=job.id).exclude(managed_by=origin).update(managed_by=origin)
+    services.update_job(step.job, step.wanted.definition, user, now)
 
 
 def _archive(step: Step, user: User, now: datetime) -> None:
-    del step, user, now
-    raise Conflict("A job that is there cannot be archived yet.")
+    assert step.job is not None  # noqa: S101 -- for mypy
+    services.archive_job(step.job, user, now)
 
 
 def _keep(step: Step, user: User, now: datetime) -> None:

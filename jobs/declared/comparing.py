@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from difflib import unified_diff
 from enum import StrEnum
 from typing import Any
 
 from django.db.models import Q
 
-from jobs.api.presentation import job_json
 from jobs.declared.wanted import Place, Problem, Refused, Wanted, declared_twice
 from jobs.declared.yaml_text import dump
-from jobs.definitions import READERS, JobDefinition
+from jobs.definitions import JobDefinition, definition_body
 from jobs.models import Job
 from jobs.schedules import After, At, Every, Now, Schedule, parse_schedule
 from scheduler_project.kernel.durations import format_duration
@@ -85,14 +85,32 @@ def _on_stranger(wanted: Wanted, job: Job | None, origin: Origin) -> Iterator[Pr
 
 
 def _step(wanted: Wanted, job: Job | None, origin: Origin) -> Step:
-    marked = Wanted(replace(wanted.definition, managed_by=origin.name), wanted.place)
-    declared = declared_form(wanted.definition)
+    definition = replace(wanted.definition, managed_by=origin.name)
+    if job is not None:
+        definition = replace(definition, schedule=_schedule_for(job, definition.schedule))
+    marked = Wanted(definition, wanted.place)
+    stored, declared = definition_body(job) if job else {}, declared_form(definition)
+    difference = _difference(stored, declared, wanted.place)
     if job is None:
-        return Step(Action.CREATE, wanted.key, _difference({}, declared, wanted.place), marked)
-    stored = stored_form(job, wanted.definition)
-    if stored == declared and job.managed_by == origin.name:
-        return Step(Action.KEEP, wanted.key, "", marked, job)
-    return Step(Action.UPDATE, wanted.key, _difference(stored, declared, wanted.place), marked, job)
+        return Step(Action.CREATE, wanted.key, difference, marked)
+    same = not difference and job.managed_by == origin.name
+    return Step(Action.KEEP if same else Action.UPDATE, wanted.key, difference, marked, job)
+
+
+def _schedule_for(job: Job, declared: Schedule) -> Schedule:
+    """The declared schedule, or the job's where that says the same and has what its creation added to it.
+
+    ``now`` and ``after`` count from the creation, which is over: they are taken to be what
+    the job has, so that applying a file again does not run it again.
+    """
+    try:
+        stored = parse_schedule(job.schedule)
+    except InvalidValue:  # a zone that the tzdata of today no longer has
+        return declared
+    if isinstance(declared, Now | After) and isinstance(stored, At):
+        return stored
+    unanchored = isinstance(stored, Every) and replace(stored, anchor=None) == declared
+    return stored if unanchored else declared
 
 
 def _to_archive(wanted: Sequence[Wanted], origin: Origin) -> list[Step]:
@@ -116,53 +134,30 @@ def declared_form(definition: JobDefinition) -> dict[str, Any]:
         "env": dict(definition.env),
         "retries": definition.retries,
         "retryDelay": format_duration(definition.retry_delay),
-        "timeout": None if definition.timeout is None else format_duration(definition.timeout),
+        "timeout": _length(definition.timeout),
         "overlap": str(definition.overlap),
         "misfire": {
             "policy": str(definition.misfire.policy),
-            "maxAge": None
-            if definition.misfire.max_age is None
-            else format_duration(definition.misfire.max_age),
+            "maxAge": _length(definition.misfire.max_age),
             "maxCount": definition.misfire.max_count,
         },
         "jitter": format_duration(definition.jitter),
     }
 
 
-def stored_form(job: Job, definition: JobDefinition) -> dict[str, Any]:
-    """The job in the same form, in the same order; its schedule as the definition would have put it."""
-    shown = job_json(job, None)
-    schedule = _unanchored(job.schedule, definition.schedule)
-    return {name: shown[name] for name in declared_form(definition) if name in READERS} | {
-        "schedule": schedule
-    }
-
-
-def _unanchored(stored: dict[str, Any], declared: Schedule) -> dict[str, Any]:
-    """The stored schedule without what its job's creation added to it.
-
-    ``now`` and ``after`` count from the creation, which is over: they are taken to be what
-    the job has, so that applying a file again does not run it again.
-    """
-    try:
-        schedule = parse_schedule(stored)
-    except InvalidValue:  # a zone that the tzdata of today no longer has
-        return stored
-    if isinstance(declared, Now | After) and isinstance(schedule, At):
-        return declared.to_json()
-    if isinstance(declared, Every) and isinstance(schedule, Every) and declared.anchor is None:
-        return replace(schedule, anchor=None).to_json()
-    return schedule.to_json()
+def _length(length: timedelta | None) -> str | None:
+    return None if length is None else format_duration(length)
 
 
 def _difference(stored: dict[str, Any], declared: dict[str, Any], place: Place) -> str:
-    before, after = (dump(_in_order(form)).splitlines() if form else [] for form in (stored, declared))
+    before, after = (_lines(form, order=declared) for form in (stored, declared))
     return "\n".join(unified_diff(before, after, "as it is", str(place), n=1, lineterm=""))
 
 
-def _in_order(form: dict[str, Any]) -> dict[str, Any]:
-    """With what has names of its own by name: the database does not keep the order of an object."""
-    return {name: _sorted(value) if name in ("env", "parameters") else value for name, value in form.items()}
+def _lines(form: dict[str, Any], *, order: Iterable[str]) -> list[str]:
+    """The fields in that order; within them by name, since the database keeps no order there."""
+    ordered = {name: _sorted(form[name]) for name in order if name in form}
+    return dump(ordered).splitlines() if ordered else []
 
 
 def _sorted(value: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from django.contrib.auth.models import User
+from django.contrib.staticfiles import finders
 from django.test import Client
 
 from executions.store import Store
@@ -38,6 +39,12 @@ def test_a_jobs_page_says_what_may_surprise(root: Client) -> None:
     page = page_of(root, new_job("0 0 31 * FRI", utcnow()))
     assert "either day field is enough" in page
     assert "Not every month or year has a day 31" in page
+
+
+def test_the_form_of_a_new_job_previews_what_is_typed(root: Client) -> None:
+    page = root.get("/admin/jobs/job/add/").content.decode()
+    assert 'jobs/preview.js" data-address="/api/v1/schedules/preview" data-job=""' in page
+    assert finders.find("jobs/preview.js")
 
 
 def test_a_job_whose_zone_is_gone_still_has_a_page(root: Client) -> None:

@@ -143,6 +143,94 @@ def test_a_job_that_was_made_otherwise_is_left_alone_unless_it_is_adopted(writte
     assert "belongs to 'apply_jobs'" in problem
 
 
+def test_what_differs_is_changed_and_a_field_that_is_left_out_has_its_default(written: Writing) -> None:
+    apply(written(TWO))
+    before = jobs()
+    path = written(TWO.replace("echo two", "echo three").replace("  retries: 3\n", ""))
+
+    said, status = dry_run(path)
+    assert (status, jobs()) == (2, before)
+    assert "-  echo two\n+  echo three" in said
+    assert "-retries: 3\n+retries: 0" in said
+    assert "anchor" not in said
+
+    assert "0 to create, 2 to update" in apply(path)
+    nightly, beat = jobs()["nightly"], jobs()["beat"]
+    assert nightly["id"] == before["nightly"]["id"]
+    assert nightly["command"] == beat["command"] == "echo one\necho three\n"
+    assert (beat["retries"], beat["schedule"]) == (0, before["beat"]["schedule"])
+    assert "Nothing to do" in apply(path)
+
+
+def test_what_was_changed_by_another_route_is_set_back(written: Writing) -> None:
+    path = written(TWO)
+    apply(path)
+    Job.objects.filter(name="nightly").update(retries=9, paused_at=utcnow())
+    assert "-retries: 9\n+retries: 0" in apply(path)
+    nightly = jobs()["nightly"]
+    assert nightly["retries"] == 0
+    assert nightly["paused_at"] is not None  # a pause is no field of a declaration
+    assert nightly["managed_by"] == "apply_jobs"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_another_schedule_moves_the_run_that_waits(written: Writing) -> None:
+    apply(written(TWO))
+    apply(written(TWO.replace("0 2 * * *, timezone: Europe/Berlin", "15 4 * * *")))
+    job = jobs()["nightly"]
+    (waiting,) = Execution.objects.filter(job_id=job["id"], state="Waiting")
+    assert (waiting.scheduled_for.hour, waiting.scheduled_for.minute) == (4, 15)
+
+
+@pytest.mark.parametrize("schedule", ["now", "{after: 5m}"])
+def test_a_job_that_counts_from_its_creation_is_not_run_again_by_a_change(
+    written: Writing, schedule: str
+) -> None:
+    text = f"{{name: once, owner: ops, type: Script, command: 'true', schedule: {schedule}, retries: 1}}"
+    apply(written(text))
+    due = jobs()["once"]["schedule"]
+    path = written(text.replace("retries: 1", "retries: 2").replace("5m", "6m"))
+    apply(path)
+    assert jobs()["once"]["schedule"] == due
+    assert jobs()["once"]["retries"] == 2
+    assert "Nothing to do" in apply(path)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_pruning_archives_what_is_no_longer_declared_and_nothing_else(written: Writing) -> None:
+    apply(written(TWO))
+    new_job("@hourly", utcnow(), name="by hand", owner="ops")
+    apply(written(TWO.replace("name: ", "name: other ")), "--origin", "other")
+    path = written(TWO.partition("- <<:")[0])
+
+    assert "Nothing to do" in apply(path)
+    said, status = dry_run(path, "--prune")
+    assert (status, "- archive ops/beat" in said, "1 to archive" in said) == (2, True, True)
+    assert len(jobs()) == 5
+    apply(path, "--prune")
+
+    assert set(jobs()) == {"nightly", "by hand", "other nightly", "other beat"}
+    beat = Job.objects.get(name="beat")
+    assert beat.archived_at is not None
+    assert not Execution.objects.filter(job_id=beat.id, state="Waiting").exists()
+    assert "Nothing to do" in apply(path, "--prune")
+
+
+def test_pruning_by_files_that_declare_nothing_is_refused(written: Writing) -> None:
+    apply(written(TWO))
+    with pytest.raises(CommandError, match="declare no job"):
+        apply(written("# nothing\n"), "--prune")
+    assert len(jobs()) == 2
+
+
+def test_a_name_that_was_archived_can_be_declared_again(written: Writing) -> None:
+    path = written(TWO)
+    apply(path)
+    apply(written(TWO.partition("- <<:")[0]), "--prune")
+    assert "1 to create" in apply(written(TWO))
+    assert Job.objects.filter(name="beat").count() == 2
+
+
 def test_the_owner_of_the_command_line_is_for_jobs_that_name_none(written: Writing) -> None:
     job = "type: Script, command: 'true', schedule: '@daily'"
     apply(written(f"- {{name: a, {job}}}\n- {{name: b, owner: mine, {job}}}\n"), "--owner", "ops")

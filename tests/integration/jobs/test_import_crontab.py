@@ -85,6 +85,12 @@ def test_an_entry_at_another_time_is_the_same_job_shown_as_a_difference(path: Pa
     assert "1 that differ were left as they are; --update changes them." in said
     assert stored() == before
 
+    assert "1 to update" in run(path, "--apply", "--update")
+    assert {job["name"]: job["schedule"]["cron"] for job in stored()} == {
+        before[0]["name"]: "45 3 * * *",
+        before[1]["name"]: "0 22 * * 1-5",
+    }
+
 
 def test_its_options_say_what_the_crontab_does_not(tmp_path: Path) -> None:
     path = tmp_path / "crontab"

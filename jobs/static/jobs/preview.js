@@ -1,0 +1,71 @@
+/* Shows what the schedule that is being typed will do: POST /api/v1/schedules/preview, half a second after the last key. */
+"use strict";
+(() => {
+  const PAUSE_MS = 500;
+  const SHOWN = 5;
+  const script = document.currentScript;
+  const field = document.getElementById("id_schedule");
+  if (!field) return;
+
+  const panel = document.createElement("div");
+  panel.className = "punctual-preview punctual-preview-typed";
+  panel.setAttribute("aria-live", "polite");
+  (field.closest(".form-row") || field.parentElement).append(panel);
+
+  const line = (text, kind = "") => {
+    const made = document.createElement("p");
+    made.textContent = text;
+    made.className = kind;
+    return made;
+  };
+
+  const asGiven = (text) => {
+    try {
+      return text.startsWith("{") ? JSON.parse(text) : text;
+    } catch {
+      return null; // not finished: there is nothing to say yet
+    }
+  };
+
+  const show = (status, answer) => {
+    if (status === 200) {
+      const fires = answer.fires.map((fire) => line(fire.replace("T", " ").replace("Z", " UTC")));
+      const warnings = answer.warnings.map((text) => line(text, "punctual-warning"));
+      panel.replaceChildren(line(answer.description), ...warnings, ...fires);
+    } else {
+      const texts = status === 400 ? Object.values(answer.errors || {}).flat() : [];
+      panel.replaceChildren(...texts.map((text) => line(text, "punctual-warning")));
+    }
+  };
+
+  let asked = 0;
+  const ask = async () => {
+    const number = ++asked;
+    const text = field.value.trim();
+    const schedule = asGiven(text);
+    if (!text || schedule === null) {
+      panel.replaceChildren();
+      return;
+    }
+    const body = { schedule, count: SHOWN };
+    if (script.dataset.job) body.job = script.dataset.job;
+    try {
+      const answer = await fetch(script.dataset.address, {
+        method: "POST",
+        headers: { "Content-Type": "application/json", "X-CSRFToken": field.form.elements.csrfmiddlewaretoken.value },
+        body: JSON.stringify(body),
+      });
+      const found = await answer.json();
+      if (number === asked) show(answer.status, found);
+    } catch {
+      if (number === asked) panel.replaceChildren(); // the server is away; saving will say so
+    }
+  };
+
+  let timer;
+  field.addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(ask, PAUSE_MS);
+  });
+  ask();
+})();
