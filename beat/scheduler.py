@@ -99,13 +99,13 @@ class _Engine:
             DispatchTimes(settings.PUNCTUAL_DISPATCH_LEASE, settings.PUNCTUAL_ENQUEUE_TIMEOUT),
             loader.want_spec,
         )
-        sweeper = Sweeper(window, self._ownership, EventPublisher(), sweep_times)
+        self._sweeper = Sweeper(window, self._ownership, EventPublisher(), sweep_times)
         self._entries = PeriodicEntries(store, SYSTEM_CLOCK, send_entry)
         self._entries_at = 0.0
         self._services = [
             BackgroundService("ownership", self._ownership.renew),
             BackgroundService("loader", loader.run_once),
-            BackgroundService("sweeper", sweeper.run_once),
+            BackgroundService("sweeper", self._sweeper.run_once),
             BackgroundService("planner", Planner(self._ownership, SYSTEM_CLOCK).run_once),
         ]
         for service in self._services:
@@ -127,6 +127,7 @@ class _Engine:
             service.stop()
         self._ownership.leave()
         self._dispatcher.close()
+        self._sweeper.close()
         logger.info("beat_stopped", extra={"beat": self._ownership.identity})
 
 

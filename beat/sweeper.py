@@ -36,6 +36,7 @@ from executions.states import State
 from executions.transitions import postpone
 from executions.window import Whereabouts, Window
 from scheduler_project.kernel.clock import EPOCH, from_millis
+from scheduler_project.kernel.errors import InvalidValue
 
 logger = logging.getLogger(__name__)
 
@@ -131,10 +132,23 @@ class Sweeper:
         places = self._window.locate([(row.id, row.spec_id, row.attempt) for row in rows])
         claims = known_claims(self._window.store, [row.id for row in rows])
         verdicts = [
-            judge(row, claim, place, now, self._times)
+            self._verdict(row, claim, place, now)
             for row, claim, place in zip(rows, claims, places, strict=True)
         ]
         self._carry_out(list(zip(rows, verdicts, strict=True)))
+
+    def _verdict(
+        self, row: OverdueRow, claim: KnownClaim | None, place: Whereabouts, now: datetime
+    ) -> Verdict:
+        """A row that cannot be judged is looked at again later, and holds up no other."""
+        try:
+            return judge(row, claim, place, now, self._times)
+        except InvalidValue as error:
+            logger.error("row_not_judged", extra={"execution": row.id, "error": error.message})
+            return Verdict(next_check=now + self._times.run_lease)
+
+    def close(self) -> None:
+        self._events.close()
 
     def _carry_out(self, judged: Sequence[tuple[OverdueRow, Verdict]]) -> None:
         entries = [_entry(row, verdict.push) for row, verdict in judged if verdict.push is not None]

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from django.db.utils import OperationalError
+from django.db import connection
 from rest_framework.test import APIClient
 
-from executions.store import StoreUnavailable
 from jobs.models import Job
 from tests.example_body import BODY
 from tests.integration.api.conftest import create, problem_of
+from tests.integration.troubles import End, closed, read_only
 
 pytestmark = pytest.mark.django_db
 
@@ -197,22 +198,20 @@ def test_a_wrong_query_parameter_is_named(root: APIClient, path: str, query: str
     assert set(problem_of(root.get(f"/api/v1/{path}?{query}"), 400)["errors"]) == {name}
 
 
-def test_a_part_that_is_away_is_a_503_that_says_when_to_try_again(
-    root: APIClient, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("trouble", [read_only, closed])
+def test_a_database_that_cannot_serve_is_a_503_that_says_when_to_try_again(
+    root: APIClient, trouble: Callable[[], End]
 ) -> None:
-    for error in (
-        OperationalError("server closed the connection"),
-        StoreUnavailable("Redis does not answer"),
-    ):
-
-        def fail(*_: object, error: Exception = error, **__: object) -> None:
-            raise error
-
-        monkeypatch.setattr("jobs.services.insert", fail)
+    end = trouble()
+    try:
         answer = post(root, json.dumps(BODY))
-        body = problem_of(answer, 503)
-        assert int(answer["Retry-After"]) > 0
-        assert str(error) not in json.dumps(body)
+    finally:
+        end()
+        connection.close()
+    body = problem_of(answer, 503)
+    assert int(answer["Retry-After"]) > 0
+    assert "SQL" not in json.dumps(body)
 
 
 def test_our_own_fault_is_a_500_with_a_reference_that_the_log_has(

@@ -1,15 +1,11 @@
-"""A PostgreSQL that answers, and cannot serve: what the consumers have in hand waits for it."""
+"""What the consumers have in hand waits for a PostgreSQL that cannot serve."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable
 
-import psycopg
 import pytest
 from django.db import connection
-from psycopg import sql
 
 from executions.auditor import auditor
 from executions.bus.consuming import BatchConsumer
@@ -21,64 +17,15 @@ from executions.models import Execution, ExecutionEvent
 from executions.recorder import recorder
 from executions.store import Store
 from tests.integration.making import COMPLETED, make_run, said
+from tests.integration.troubles import End, closed, read_only, without_a_table
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-ALTER = "ALTER DATABASE {} "
-RENAME = "ALTER TABLE executions_{} RENAME TO {}"
-
-
-@contextmanager
-def administrator(database: str) -> Iterator[psycopg.Connection[Any]]:
-    """Autocommit, and allowed to write whatever the database's defaults say."""
-    given = {**connection.get_connection_params(), "dbname": database}
-    for name in ("cursor_factory", "context", "prepare_threshold"):
-        given.pop(name, None)
-    with psycopg.connect(**given, autocommit=True) as made:
-        made.execute("SET default_transaction_read_only = off")
-        yield made
-
-
-def alter(what: str) -> None:
-    """Change the test's database from outside, and end its connections, so that the change holds for all."""
-    name = connection.settings_dict["NAME"]
-    with administrator("postgres") as admin:
-        admin.execute(sql.SQL(ALTER + what).format(sql.Identifier(name)))
-        admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name])
-
-
-def rename(old: str, new: str) -> None:
-    with administrator(connection.settings_dict["NAME"]) as admin:
-        admin.execute(f"ALTER TABLE {old} RENAME TO {new}")
-
-
-def read_only() -> Callable[[], None]:
-    alter("SET default_transaction_read_only = on")
-    return lambda: alter("RESET default_transaction_read_only")
-
-
-def closed() -> Callable[[], None]:
-    alter("ALLOW_CONNECTIONS false")
-    return lambda: alter("ALLOW_CONNECTIONS true")
-
-
-def without_a_table() -> Callable[[], None]:
-    tables = ("executions_execution", "executions_executionevent")
-    for table in tables:
-        rename(table, f"{table}_away")
-    connection.close()
-
-    def mend() -> None:
-        for table in tables:
-            rename(f"{table}_away", table)
-
-    return mend
 
 
 @pytest.mark.parametrize("trouble", [read_only, closed, without_a_table])
 @pytest.mark.parametrize("service", [recorder, auditor])
 def test_a_database_that_cannot_serve_costs_no_event(
-    trouble: Callable[[], Callable[[], None]], service: Callable[[], BatchConsumer], store: Store
+    trouble: Callable[[], End], service: Callable[[], BatchConsumer], store: Store
 ) -> None:
     run = make_run()
     publisher, consumer = EventPublisher(), service()
