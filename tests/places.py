@@ -9,13 +9,18 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 
 import pytest
 
 from tests.services import postgres_url, redis_database, sweep_leftovers, unique_name, virtual_host, with_path
 
 _stack = ExitStack()
+
+
+def keep(place: AbstractContextManager[str]) -> str:
+    """Enter ``place``, which is left at the end of the session."""
+    return _stack.enter_context(place)
 
 
 def _take_places() -> None:
