@@ -8,15 +8,14 @@ of its own, by test.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 SYSTEMS = ("tests/faults/", "tests/e2e/")
 EACH_ITS_OWN = ("tests/faults/test_many.py", "tests/e2e/test_standalone.py")
-ORDER = ("faults", "e2e", "contract", "integration")
+# The rest comes after these.
+ORDER = (*SYSTEMS, "tests/contract/", "tests/unit/schedules/test_walk.py", "tests/unit/test_tooling.py")
 
 
 class Distribution(LoadScopeScheduling):  # type: ignore[misc]
@@ -35,8 +34,8 @@ def unit_of(nodeid: str) -> str:
 
 
 def rank(item: pytest.Item) -> int:
-    folder = Path(item.location[0]).parts[1]
-    return ORDER.index(folder) if folder in ORDER else len(ORDER)
+    places = [place for place, begin in enumerate(ORDER) if item.nodeid.startswith(begin)]
+    return min(places, default=len(ORDER))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

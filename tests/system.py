@@ -147,6 +147,7 @@ class System:
         self.home = home
         self.processes: list[Process] = []
         self.console = Console(env, home / "console.log")
+        self._database = psycopg.connect(self.database_url, autocommit=True, row_factory=dict_row)
 
     @property
     def database_url(self) -> str:
@@ -163,6 +164,11 @@ class System:
     def start_all(self, kinds: str = "beat worker recorder auditor") -> list[Process]:
         return [self.start(kind) for kind in kinds.split()]
 
+    def close(self) -> None:
+        self.stop_all()
+        self.console.close()
+        self._database.close()
+
     def stop_all(self) -> None:
         for process in self.processes:
             if process.alive:
@@ -171,8 +177,7 @@ class System:
         self.processes.clear()
 
     def query(self, text: str, *parameters: Any) -> list[dict[str, Any]]:
-        with psycopg.connect(self.database_url, autocommit=True, row_factory=dict_row) as connection:
-            return connection.execute(text, parameters).fetchall()
+        return self._database.execute(text, parameters).fetchall()
 
     def create_jobs(self, *bodies: Mapping[str, Any]) -> list[str]:
         """Create jobs through the service function; their ids."""
@@ -206,12 +211,16 @@ class System:
     def wait_all_terminal(
         self, job_ids: list[str], count: int, timeout_s: float = 60.0
     ) -> list[dict[str, Any]]:
-        def ended() -> list[dict[str, Any]]:
-            rows = self.executions(*job_ids)
-            return rows if len(rows) >= count and all(row["finished_at"] for row in rows) else []
+        def ended() -> bool:
+            (found,) = self.query(
+                "SELECT count(*) AS runs, count(finished_at) AS terminal FROM executions_execution"
+                " WHERE job_id = ANY(%s::uuid[])",
+                job_ids,
+            )
+            return bool(found["runs"] == found["terminal"] >= count)
 
-        found: list[dict[str, Any]] = self.wait_for(ended, f"{count} runs are terminal", timeout_s)
-        return found
+        self.wait_for(ended, f"{count} runs are terminal", timeout_s)
+        return self.executions(*job_ids)
 
     def tails(self) -> str:
         return "\n".join(process.tail() for process in self.processes)
@@ -258,6 +267,5 @@ def running_system(home: Path, broker: str = "rabbitmq", **env: str) -> Iterator
         if broker == "redis":
             own["BROKER_URL"] = places.redis_url
         system = System(own, home)
-        stack.callback(system.console.close)
-        stack.callback(system.stop_all)
+        stack.callback(system.close)
         yield system
