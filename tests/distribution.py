@@ -1,6 +1,6 @@
 """A pytest plugin (``-p tests.distribution``): which tests stay together when several processes share them.
 
-Those that start whole systems take minutes, so they begin first and the short ones fill what is
+Those that start whole systems take minutes, so they begin early and the short ones fill what is
 left. A file stays in one process, as its fixtures are made once; but a file of systems is divided
 by what its module fixture is made of (a broker, a runtime), and where each test starts a system
 of its own, by test.
@@ -14,8 +14,8 @@ from xdist.scheduler import LoadScopeScheduling
 
 SYSTEMS = ("tests/faults/", "tests/e2e/")
 EACH_ITS_OWN = ("tests/faults/test_many.py", "tests/e2e/test_standalone.py")
-# The rest comes after these.
-ORDER = (*SYSTEMS, "tests/contract/", "tests/unit/schedules/test_walk.py", "tests/unit/test_tooling.py")
+# Two files that only compute, beside systems that mostly wait; the rest comes after these.
+ORDER = ("tests/unit/schedules/test_walk.py", "tests/unit/test_tooling.py", *SYSTEMS, "tests/contract/")
 
 
 class Distribution(LoadScopeScheduling):  # type: ignore[misc]

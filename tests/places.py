@@ -44,7 +44,14 @@ def _name_places(name: str) -> None:
         PUNCTUAL_NAMESPACE=name,
         SECRET_KEY="for the tests only",
     )
-    _keep_bytecode(home)
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of Pythons start in a session
+
+
+def _take_places(name: str) -> None:
+    os.environ.update(
+        REDIS_URL=_stack.enter_context(redis_database()),
+        BROKER_URL=_stack.enter_context(virtual_host(name)),
+    )
 
 
 def _take_places(name: str) -> None:
