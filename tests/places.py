@@ -54,19 +54,6 @@ def _take_places(name: str) -> None:
     )
 
 
-def _take_places(name: str) -> None:
-    os.environ.update(
-        REDIS_URL=_stack.enter_context(redis_database()),
-        BROKER_URL=_stack.enter_context(virtual_host(name)),
-    )
-
-
-def _keep_bytecode(home: str) -> None:
-    """Hundreds of Pythons start in a session. Who wants no bytecode beside the sources gets it elsewhere."""
-    if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
-        os.environ["PYTHONPYCACHEPREFIX"] = f"{home}/bytecode"
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     options = early_config.known_args_namespace
