@@ -153,6 +153,21 @@ class System:
     def database_url(self) -> str:
         return self.env["DATABASE_URL"]
 
+    def manage(self, *arguments: str) -> str:
+        """Run a management command to its end; its standard output."""
+        done = subprocess.run(
+            [sys.executable, "manage.py", *arguments],
+            cwd=ROOT,
+            env=self.env,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr + done.stdout
+        return done.stdout
+
     def start(self, kind: str, **env: str) -> Process:
         name = f"{kind}{len(self.processes)}"
         command = [part.replace("{name}", name) for part in COMMANDS[kind]]
