@@ -133,6 +133,10 @@ class Supervisor:
 
     # --- Stop --------------------------------------------------------------------------------
 
+    def wind_down(self) -> None:
+        """From here on nothing is restarted, and the request to stop is being heeded already."""
+        self._stopping = True
+
     def stop(self, names: Sequence[str]) -> list[str]:
         """End ``names`` together and wait; says which had to be killed. Others are not restarted any more."""
         self._stopping = True
