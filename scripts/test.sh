@@ -18,6 +18,7 @@ output=$(mktemp)
 "$BIN/mypy" . >"$output" 2>&1 &
 mypy=$!
 trap 'kill "$mypy" 2>/dev/null || true; rm -f "$output"' EXIT
+trap 'exit 130' INT TERM
 
 hear_mypy() {
     code=0
