@@ -210,7 +210,7 @@ class System:
             execution_id,
         )
 
-    def wait_for(self, condition: Callable[[], Any], what: str, timeout_s: float = 30.0) -> Any:
+    def wait_for(self, condition: Callable[[], Any], what: str, timeout_s: float = 60.0) -> Any:
         """Wait until ``condition`` gives something true, and return it."""
         deadline = monotonic() + timeout_s
         while monotonic() < deadline:
@@ -223,9 +223,7 @@ class System:
         """Every started process says that it is up; one that ended before fails at once."""
         self.wait_for(lambda: not [p for p in self.processes if not p.up], "all processes are up", PATIENCE_S)
 
-    def wait_all_terminal(
-        self, job_ids: list[str], count: int, timeout_s: float = 60.0
-    ) -> list[dict[str, Any]]:
+    def wait_all_terminal(self, job_ids: list[str], count: int) -> list[dict[str, Any]]:
         def ended() -> bool:
             (found,) = self.query(
                 "SELECT count(*) AS runs, count(finished_at) AS terminal FROM executions_execution"
@@ -234,7 +232,7 @@ class System:
             )
             return bool(found["runs"] == found["terminal"] >= count)
 
-        self.wait_for(ended, f"{count} runs are terminal", timeout_s)
+        self.wait_for(ended, f"{count} runs are terminal", PATIENCE_S)
         return self.executions(*job_ids)
 
     def tails(self) -> str:
