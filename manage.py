@@ -1,16 +1,18 @@
 #!/usr/bin/env python
 """Django's command line for Punctual."""
 
-import os
 import sys
 
+from scheduler_project.standalone.interrupts import hold
 
-def main() -> None:
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "scheduler_project.settings")
-    from django.core.management import execute_from_command_line
 
-    execute_from_command_line(sys.argv)
+def main(words: list[str]) -> None:
+    if words[1:2] == ["standalone"]:
+        hold()
+    from scheduler_project.startup import run_command
+
+    run_command(words)
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv)

@@ -109,13 +109,13 @@ class _Engine:
             loader.want_spec,
         )
         self._settler = Settler(self._ownership, SYSTEM_CLOCK)
-        sweeper = Sweeper(window, self._ownership, EventPublisher(), sweep_times)
+        self._sweeper = Sweeper(window, self._ownership, EventPublisher(), sweep_times)
         self._entries = PeriodicEntries(store, SYSTEM_CLOCK, send_entry)
         self._entries_at = 0.0
         self._services = [
             BackgroundService("ownership", self._ownership.renew),
             BackgroundService("loader", loader.run_once),
-            BackgroundService("sweeper", sweeper.run_once),
+            BackgroundService("sweeper", self._sweeper.run_once),
             BackgroundService("planner", Planner(self._ownership, SYSTEM_CLOCK).run_once),
             BackgroundService("settler", self._settler.run_once),
             BackgroundService("catchups", CatchUps(store, self._ownership, catch_up_limits).run_once),
@@ -140,6 +140,7 @@ class _Engine:
         self._settler.close()
         self._ownership.leave()
         self._dispatcher.close()
+        self._sweeper.close()
         logger.info("beat_stopped", extra={"beat": self._ownership.identity})
 
 

@@ -39,6 +39,7 @@ from executions.transitions import postpone
 from executions.window import Whereabouts, Window
 from jobs.outages import MissedRun, settle_missed
 from scheduler_project.kernel.clock import EPOCH, from_millis
+from scheduler_project.kernel.errors import InvalidValue
 
 logger = logging.getLogger(__name__)
 
@@ -142,13 +143,26 @@ class Sweeper:
         places = self._window.locate([_entry(row) for row in rows])
         claims = known_claims(self._window.store, [row.id for row in rows])
         verdicts = [
-            judge(row, claim, place, now, self._times)
+            self._verdict(row, claim, place, now)
             for row, claim, place in zip(rows, claims, places, strict=True)
         ]
         judged = list(zip(rows, verdicts, strict=True))
         self._carry_out(judged, now)
         if missed := [_missed(row) for row, verdict in judged if verdict.missed]:
             settle_missed(missed, now)
+
+    def _verdict(
+        self, row: OverdueRow, claim: KnownClaim | None, place: Whereabouts, now: datetime
+    ) -> Verdict:
+        """A row that cannot be judged is looked at again later, and holds up no other."""
+        try:
+            return judge(row, claim, place, now, self._times)
+        except InvalidValue as error:
+            logger.error("row_not_judged", extra={"execution": row.id, "error": error.message})
+            return Verdict(next_check=now + self._times.run_lease)
+
+    def close(self) -> None:
+        self._events.close()
 
     def _carry_out(self, judged: Sequence[tuple[OverdueRow, Verdict]], now: datetime) -> None:
         late = now - self._times.misfire_grace / 2

@@ -23,6 +23,7 @@ from uuid import UUID
 
 from scheduler_project.kernel.clock import from_millis
 from scheduler_project.kernel.errors import InvalidValue, NotFound
+from scheduler_project.kernel.folders import make_private_folder
 
 CHUNK = 256 * 1024
 UNDATED = "undated"
@@ -55,8 +56,8 @@ class LogWriter:
         self._limit = limit
         self._descriptor: int | None = None
         self._opened: Path | None = None
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch()
+        make_private_folder(path.parent)
+        path.touch(mode=0o600)
         self.position = _written(path, limit)
 
     def write(self, data: bytes) -> None:
@@ -80,7 +81,7 @@ class LogWriter:
     def _open(self, path: Path) -> int:
         if self._descriptor is None or path != self._opened:
             self.close()
-            self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o640)
+            self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
             self._opened = path
         return self._descriptor
 

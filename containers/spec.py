@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from scheduler_project.kernel.errors import InvalidValue
+from scheduler_project.kernel.texts import unsendable
 
 LABEL_MANAGED = "punctual.managed"
 LABEL_EXECUTION = "punctual.execution"
@@ -69,16 +70,17 @@ def _check_name(name: str) -> None:
 def _check_text(argv: tuple[str, ...], env: Mapping[str, str]) -> None:
     if argv and not argv[0]:
         raise InvalidValue("the command begins with an empty word", field="command")
-    if any("\0" in word for word in argv):
-        raise InvalidValue("the command holds a NUL character, which no system can pass on", field="command")
+    for word in argv:
+        if complaint := unsendable(word):
+            raise InvalidValue(f"the command cannot be passed on: {complaint}", field="command")
     for name, value in env.items():
         if not _VARIABLE.fullmatch(name):
             raise InvalidValue(
                 f"{name!r} is not the name of an environment variable: letters, digits and '_'",
                 field="environment",
             )
-        if "\0" in value:
-            raise InvalidValue(f"the value of {name} holds a NUL character", field="environment")
+        if complaint := unsendable(value):
+            raise InvalidValue(f"the value of {name} cannot be passed on: {complaint}", field="environment")
 
 
 def _check_limits(memory_bytes: int | None, cpus: float | None, pids_limit: int) -> None:

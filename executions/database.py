@@ -1,4 +1,9 @@
-"""Database errors that time may heal, as a RetryableError."""
+"""Database errors that time or an operator may heal, as a RetryableError.
+
+What PostgreSQL says of the values (SQLSTATE classes 22 and 23) is about them and is passed on. All
+else is about the database: a server that is away, read-only or full, a deadlock, a missing
+privilege, a table that a migration has still to make. The same values may succeed later.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +11,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from django.db import close_old_connections, connection
-from django.db.utils import InterfaceError, OperationalError
+from django.db.utils import DataError, IntegrityError
+from django.db.utils import Error as DatabaseError
 
 from scheduler_project.kernel.errors import RetryableError
 
 
 class DatabaseUnavailable(RetryableError):
-    """PostgreSQL does not answer."""
+    """PostgreSQL cannot serve this now."""
 
 
 @contextmanager
 def database_available() -> Iterator[None]:
-    """Turns lost connections, deadlocks and a server that is away into a DatabaseUnavailable."""
+    """Turns what is about the database and not about the values into a DatabaseUnavailable."""
     close_old_connections()
     try:
         yield
-    except (OperationalError, InterfaceError) as error:
+    except (DataError, IntegrityError):
+        raise
+    except DatabaseError as error:
         connection.close()
-        raise DatabaseUnavailable(f"PostgreSQL does not answer: {error} (DATABASE_URL)") from error
+        raise DatabaseUnavailable(f"PostgreSQL cannot serve this now: {error} (DATABASE_URL)") from error

@@ -19,6 +19,9 @@ from executions.ids import event_id
 from executions.states import EventType
 from scheduler_project.kernel.errors import InvalidValue
 
+MOST_ATTEMPTS = 32767
+REATTACHED = "reattached"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
@@ -28,7 +31,8 @@ class Event:
     what is not there). ``started_at`` and ``queued_at`` repeat what earlier events said, so
     that the row comes out the same in whatever order they arrive. ``generation`` (of JOB_QUEUED):
     what was sent in an earlier one than the row's will not start. ``due_at`` (of JOB_RESUMED):
-    when it is due now.
+    when it is due now. The ``reason`` of a JOB_STARTED
+    is "reattached" where the container was there already.
     """
 
     type: EventType
@@ -50,9 +54,9 @@ class Event:
         return event_id(self.execution_id, self.attempt, self.type, self._distinction())
 
     def _distinction(self) -> str:
-        """A second start of one attempt is another worker's; pausing can happen again and again."""
+        """What may happen to one attempt again and again: each time is a statement of its own."""
         if self.type is EventType.STARTED:
-            return self.worker
+            return f"{self.worker} {self.at.isoformat()}"
         if self.type in {EventType.PAUSED, EventType.RESUMED}:
             return self.at.isoformat()
         if self.type is EventType.QUEUED and self.generation:
@@ -137,8 +141,8 @@ def _storable(value: object) -> str:
 
 
 def _attempt(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 32767:
-        raise InvalidValue(f"attempt {value!r} is not a number from 1 to 32767")
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST_ATTEMPTS:
+        raise InvalidValue(f"attempt {value!r} is not a number from 1 to {MOST_ATTEMPTS}")
     return value
 
 

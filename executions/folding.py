@@ -10,6 +10,7 @@ here, and writes back what changed. Events may come twice or out of order; the r
 4. JOB_FAILED with retries left makes the row Waiting again with the next attempt;
    JOB_LOST does the same from a budget of its own, since losing a worker is not the job's failure.
    A run that somebody has asked to stop is not tried again: its tombstone would let no worker start it.
+   Where it was lost on the way, it has stopped as they wanted: it is Cancelled.
 5. A JOB_QUEUED of an earlier generation changes nothing: what it speaks of will not start.
 """
 
@@ -158,14 +159,19 @@ def _fail(run: Run, event: Event, context: Context) -> tuple[Run, list[Event]]:
     budget = losses <= LOST_LIMIT if lost else event.retryable and failures <= context.policy.retries
     again = budget and not run.cancel_requested
     counted = replace(run, failures=failures, losses=losses)
+    if lost and run.cancel_requested:
+        return _finish(counted, event, State.CANCELLED), [replace(event, type=EventType.CANCELLED)]
     if not again:
         return _finish(counted, event, State.COMPLETED_ABNORMALLY), []
-    delay = timedelta(0) if lost else context.policy.delay
     ended = _finish(counted, event, State.WAITING)
-    waiting = replace(
-        ended, attempt=run.attempt + 1, queued_at=None, finished_at=None, check_at=context.now + delay
-    )
+    due = context.now if lost else _retry_at(event, context)
+    waiting = replace(ended, attempt=run.attempt + 1, queued_at=None, finished_at=None, check_at=due)
     return waiting, [_retrying(event, waiting)]
+
+
+def _retry_at(event: Event, context: Context) -> datetime:
+    """The delay counts from the failure, not from its recording; a clock that is ahead adds nothing."""
+    return max(context.now, min(event.at, context.now) + context.policy.delay)
 
 
 def _retrying(event: Event, waiting: Run) -> Event:

@@ -42,6 +42,11 @@ def partition_name(table: str, day: date) -> str:
     return f"{table}_p{day:%Y%m%d}"
 
 
+def day_of(partition: str) -> date:
+    """The day of a partition, from its name."""
+    return datetime.strptime(partition[-8:], "%Y%m%d").replace(tzinfo=UTC).date()
+
+
 def maintain(now: datetime, *, ahead: int, retention: timedelta) -> Maintained:
     """Make the partitions of today and ``ahead`` days more; drop those older than ``retention``."""
     done = Maintained()

@@ -38,5 +38,8 @@ def recorder(clock: Clock = SYSTEM_CLOCK) -> BatchConsumer:
             logger.warning(
                 "event_without_run", extra={"execution": event.execution_id, "event": str(event.type)}
             )
+        for event in done.started_again:
+            who = {"execution": event.execution_id, "attempt": event.attempt, "worker": event.worker}
+            logger.warning("run_started_twice", extra=who)
 
     return BatchConsumer(RECORDER, handle)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 from celery import shared_task
@@ -29,8 +28,7 @@ def run(self: Any, **_: Any) -> Ended:
 
 @shared_task(name="maintenance.partitions")
 def maintain_partitions() -> dict[str, list[str]]:
-    """Make the partitions of the days ahead, drop those past the retention time. Idempotent."""
-    from executions.partitions import maintain
+    """Make the partitions of the days ahead, drop what is past the retention time. Idempotent."""
+    from executions.retention import keep_up
 
-    done = maintain(utcnow(), ahead=settings.PUNCTUAL_PARTITIONS_AHEAD, retention=settings.PUNCTUAL_RETENTION)
-    return asdict(done)
+    return keep_up(utcnow(), ahead=settings.PUNCTUAL_PARTITIONS_AHEAD, retention=settings.PUNCTUAL_RETENTION)

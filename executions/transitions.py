@@ -20,7 +20,7 @@ from django.conf import settings
 from django.db import connection
 
 from executions.entries import Entry
-from executions.events import Event
+from executions.events import REATTACHED, Event
 from executions.folding import Context, Run, Timing, fold
 from executions.planning import BegunRun, EndedRun, NewExecution, Progress, plan_next
 from executions.queries import TRANSITIONS
@@ -30,12 +30,17 @@ from executions.states import TERMINAL, EventType, State, Trigger
 
 @dataclass(slots=True)
 class Recorded:
-    """What a batch did: rows changed, events of no row, runs due soon, cancelled runs that began."""
+    """What a batch did: rows changed, events of no row, runs due soon, cancelled runs that began.
+
+    ``started_again``: a JOB_STARTED of each attempt that two workers have started (never promised not to
+    happen, and to be counted).
+    """
 
     changed: list[Run] = field(default_factory=list)
     unknown: list[Event] = field(default_factory=list)
     entries: list[Entry] = field(default_factory=list)
     unwanted: list[UUID] = field(default_factory=list)
+    started_again: list[Event] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +88,7 @@ def record(events: Sequence[Event], now: datetime, *, keep: bool = False, follow
         context = Context(row.spec.retry_policy, timing, now)
         after[identity], follow_ups = fold(row.run, by_run[identity], context)
         history += follow_ups
+        done.started_again += second_starts(row.run, by_run[identity])
     won = _update([(before[i], after[i]) for i in rows if after[i] != before[i]])
     append_history(history)
     done.changed = [after[identity] for identity in won]
@@ -237,6 +243,18 @@ def _began_cancelled(event: Event, rows: dict[UUID, _Locked]) -> bool:
     """A run began although it was cancelled: its tombstone did not reach Redis in time."""
     row = rows.get(event.execution_id)
     return event.type is EventType.STARTED and row is not None and row.run.state is State.CANCELLED
+
+
+def second_starts(run: Run, events: Iterable[Event]) -> list[Event]:
+    """The JOB_STARTED that say of the row's attempt, not for the first time, that it was started afresh."""
+    first = run.started_at if run.state is not State.WAITING else None
+    found = []
+    for event in sorted(events, key=lambda event: event.at):
+        if event.type is EventType.STARTED and event.attempt == run.attempt and event.reason != REATTACHED:
+            if first is not None and event.at != first:
+                found.append(event)
+            first = first or event.at
+    return found
 
 
 def _waits_anew(before: Run, after: Run) -> bool:

@@ -7,7 +7,9 @@ class PunctualConfig(AppConfig):
     verbose_name = "Punctual"
 
     def ready(self) -> None:
-        from scheduler_project.checks import CHECKS
+        from scheduler_project.checks import CHECKS, PART_CHECKS
 
         for check in CHECKS:
             checks.register(check)
+        for name, part_check in PART_CHECKS.items():
+            checks.register(part_check, name)

@@ -1,9 +1,9 @@
 """The ASGI entry point: ``uvicorn scheduler_project.asgi:application``."""
 
-import os
-
 from django.core.asgi import get_asgi_application
 
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "scheduler_project.settings")
+from scheduler_project.startup import read_settings
+
+read_settings()
 
 application = get_asgi_application()

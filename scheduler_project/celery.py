@@ -1,24 +1,53 @@
 """The Celery application: ``celery -A scheduler_project beat`` and ``… worker``."""
 
-import os
+import logging.config
+from typing import Any
 
+import click
 from celery import Celery
-from celery.signals import setup_logging
+from celery.signals import beat_init, celeryd_init, setup_logging
+from click.core import ParameterSource
+from django.conf import settings
 
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "scheduler_project.settings")
+from scheduler_project.startup import CannotStart, end_with, require_parts, require_places, set_up_django
+
+set_up_django()  # Celery itself does it for worker and beat only; every other command reads the tasks too
 
 app = Celery("scheduler_project")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 
 
+@celeryd_init.connect
+def require_what_a_worker_needs(**_: Any) -> None:
+    """Not the database: a worker never asks it."""
+    try:
+        require_parts("REDIS_URL", "BROKER_URL")
+        require_places()
+    except CannotStart as refusal:
+        end_with(refusal)
+
+
+@beat_init.connect
+def require_what_a_beat_needs(**_: Any) -> None:
+    try:
+        require_parts("DATABASE_URL", "REDIS_URL", "BROKER_URL")
+    except CannotStart as refusal:
+        end_with(refusal)
+
+
 @setup_logging.connect
-def keep_django_logging(loglevel: int | None = None, **_: object) -> None:
-    """Celery would replace the handlers; Django's configuration is the one that holds."""
-    import logging.config
+def keep_django_logging(loglevel: int | None = None, **_: Any) -> None:
+    """Celery would replace the handlers; Django's configuration is the one that holds.
 
-    from django.conf import settings
-
+    So does its level, unless ``-l`` was given: Celery hands on its default as if it had been.
+    """
     logging.config.dictConfig(settings.LOGGING)
-    if loglevel:
+    if loglevel and _is_given("loglevel"):
         logging.getLogger().setLevel(loglevel)
+
+
+def _is_given(option: str) -> bool:
+    """Whether the option is on the command line; outside of one, what was passed was meant."""
+    command = click.get_current_context(silent=True)
+    return command is None or command.get_parameter_source(option) is not ParameterSource.DEFAULT

@@ -6,17 +6,13 @@ several of them, or their absence, can tell. The ids are stable.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning
 from django.core.exceptions import ImproperlyConfigured
-
-_PARTS = (
-    ("punctual.E002", "DATABASE_URL", "the database", "postgresql://user:password@host:5432/punctual"),
-    ("punctual.E003", "REDIS_URL", "Redis", "redis://host:6379/0"),
-    ("punctual.E004", "BROKER_URL", "the message broker", "pyamqp://user:password@host:5672//"),
-)
 
 
 def check_secret_key(**_: Any) -> list[CheckMessage]:
@@ -30,26 +26,12 @@ def check_secret_key(**_: Any) -> list[CheckMessage]:
     return [Error("There is no SECRET_KEY.", hint=hint, id="punctual.E001")]
 
 
-def check_parts(**_: Any) -> list[CheckMessage]:
-    """Each part has an address: from the environment, or from what standalone left in PUNCTUAL_HOME."""
-    return [
-        Error(
-            f"There is no address of {part}.",
-            hint=f"Set {name}, for example to {example}, or start `manage.py standalone`, which brings one.",
-            id=identity,
-        )
-        for identity, name, part, example in _PARTS
-        if not getattr(settings, name)
-    ]
-
-
-def check_times(**_: Any) -> list[CheckMessage]:
-    """A run that is on its way to the broker must not be taken for one that got lost there."""
-    if settings.PUNCTUAL_ENQUEUE_TIMEOUT > settings.PUNCTUAL_DISPATCH_LEASE:
+def check_part(name: str, part: str, example: str, identity: str, **_: Any) -> list[CheckMessage]:
+    """The part has an address: from the environment, or from what standalone left in PUNCTUAL_HOME."""
+    if getattr(settings, name):
         return []
-    hint = "Make PUNCTUAL_ENQUEUE_TIMEOUT the longer of the two."
-    text = "PUNCTUAL_ENQUEUE_TIMEOUT is not longer than PUNCTUAL_DISPATCH_LEASE: runs would be sent twice."
-    return [Warning(text, hint=hint, id="punctual.W001")]
+    hint = f"Set {name}, for example to {example}, or start `manage.py standalone`, which brings one."
+    return [Error(f"There is no address of {part}.", hint=hint, id=identity)]
 
 
 def check_debug(**_: Any) -> list[CheckMessage]:
@@ -61,4 +43,17 @@ def check_debug(**_: Any) -> list[CheckMessage]:
     return [Warning("DEBUG is on and other machines may reach this one.", hint=hint, id="punctual.W002")]
 
 
-CHECKS = (check_secret_key, check_parts, check_times, check_debug)
+CHECKS = (check_secret_key, check_debug)
+# Each is registered under its name as a tag, so that a command asks only for the parts that it uses.
+PART_CHECKS: dict[str, Callable[..., list[CheckMessage]]] = {
+    name: partial(check_part, name, part, example, identity)
+    for name, part, example, identity in (
+        ("DATABASE_URL", "the database", "postgresql://user:password@host:5432/punctual", "punctual.E002"),
+        ("REDIS_URL", "Redis", "redis://host:6379/0", "punctual.E003"),
+        ("BROKER_URL", "the message broker", "pyamqp://user:password@host:5672//", "punctual.E004"),
+    )
+}
+
+
+def missing_parts(names: Iterable[str]) -> list[CheckMessage]:
+    return [message for name in names for message in PART_CHECKS[name]()]

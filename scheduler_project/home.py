@@ -7,6 +7,8 @@ import os
 import secrets
 from pathlib import Path
 
+from scheduler_project.env import Refused
+
 SERVICES = "services.json"
 SECRET_KEY = "secret_key"  # noqa: S105 -- a file's name
 
@@ -22,19 +24,31 @@ def write_private(path: Path, text: str) -> None:
 
 def embedded_addresses(home: Path) -> dict[str, str]:
     """The environment that the embedded parts were last started with, or nothing."""
+    text = _kept(home / SERVICES)
     try:
-        found: dict[str, str] = json.loads((home / SERVICES).read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError):
-        return {}
+        found: dict[str, str] = json.loads(text or "{}")
+    except ValueError:
+        raise _unusable(home / SERVICES, "it is not JSON") from None
     return found
 
 
 def stored_secret_key(home: Path) -> str:
     """The secret key kept in ``home``, or an empty text where there is none yet."""
+    return _kept(home / SECRET_KEY).strip()
+
+
+def _kept(path: Path) -> str:
+    """The text of a file in the home folder, empty where there is none."""
     try:
-        return (home / SECRET_KEY).read_text(encoding="utf-8").strip()
+        return path.read_text(encoding="utf-8")
     except (FileNotFoundError, NotADirectoryError):
         return ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise _unusable(path, str(error)) from None
+
+
+def _unusable(path: Path, why: str) -> Refused:
+    return Refused(f"PUNCTUAL_HOME: {path} cannot be used: {why}. Remove the file, or set PUNCTUAL_HOME.")
 
 
 def ensure_secret_key(home: Path) -> str:

@@ -20,7 +20,7 @@ from django.core.exceptions import (
     RequestDataTooBig,
     SuspiciousOperation,
 )
-from django.db.utils import InterfaceError, OperationalError
+from django.db.utils import InterfaceError, InternalError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.http.request import UnreadablePostError
 from django.views import defaults
@@ -49,7 +49,7 @@ _STATUSES: tuple[tuple[type[Exception], HTTPStatus], ...] = (
     (SuspiciousOperation, HTTPStatus.BAD_REQUEST),
     (UnreadablePostError, HTTPStatus.BAD_REQUEST),
 )
-_UNAVAILABLE = (RetryableError, OperationalError, InterfaceError)
+_UNAVAILABLE = (RetryableError, OperationalError, InterfaceError, InternalError)  # the last: read-only
 
 
 def problem(

@@ -10,19 +10,17 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from django.core.exceptions import ImproperlyConfigured
-from dotenv import dotenv_values
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.errors import ProgrammingError
 
 from executions.bus.topology import MAINTENANCE, RUNS, transport_options, work_queue
-from scheduler_project.env import Environment
+from scheduler_project.env import Environment, Refused, given_variables, integer_of, require_longest
 from scheduler_project.home import embedded_addresses, stored_secret_key
 
 BASE_DIR = Path(__file__).resolve().parent.parent
-_given = {**{k: v or "" for k, v in dotenv_values(BASE_DIR / ".env").items()}, **os.environ}
-PUNCTUAL_HOME = Path(_given.get("PUNCTUAL_HOME", "").strip() or BASE_DIR / ".punctual").expanduser().resolve()
-env = Environment({**embedded_addresses(PUNCTUAL_HOME), **{k: v for k, v in _given.items() if v.strip()}})
+_given = given_variables(BASE_DIR / ".env", os.environ)
+PUNCTUAL_HOME = Environment(_given).folder("PUNCTUAL_HOME", str(BASE_DIR / ".punctual"))
+env = Environment({**embedded_addresses(PUNCTUAL_HOME), **_given})
 
 # --- Parts -----------------------------------------------------------------------------------
 
@@ -39,7 +37,10 @@ def _database(url: str) -> dict[str, object]:
     try:
         given = {name: str(value) for name, value in conninfo_to_dict(url).items() if value is not None}
     except ProgrammingError as error:
-        raise ImproperlyConfigured(f"DATABASE_URL: {str(error).strip()}. Allowed: a libpq URL.") from None
+        reason = str(error).partition('"')[0].strip(" :\n")  # what follows may hold the password
+        raise Refused(f"DATABASE_URL: {reason}. Allowed: a libpq URL, postgresql://….") from None
+    for port in filter(None, given.get("port", "").split(",")):
+        integer_of("DATABASE_URL: the port", port, minimum=1, maximum=65535)
     return {
         "ENGINE": "django.db.backends.postgresql",
         "NAME": given.pop("dbname", "punctual"),
@@ -59,8 +60,8 @@ DATABASES = {"default": _database(DATABASE_URL)}
 
 SECRET_KEY = env.text("SECRET_KEY") or stored_secret_key(PUNCTUAL_HOME)
 DEBUG = env.flag("DEBUG")
-ALLOWED_HOSTS = env.words("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
-CSRF_TRUSTED_ORIGINS = env.words("CSRF_TRUSTED_ORIGINS")
+ALLOWED_HOSTS = env.hosts("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
+CSRF_TRUSTED_ORIGINS = env.origins("CSRF_TRUSTED_ORIGINS")
 PUNCTUAL_PORT = env.integer("PUNCTUAL_PORT", 8000, minimum=1, maximum=65535)
 _HTTPS = env.flag("PUNCTUAL_HTTPS")
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _HTTPS
@@ -70,13 +71,20 @@ X_FRAME_OPTIONS = "DENY"
 
 # --- The scheduler ---------------------------------------------------------------------------
 
-PUNCTUAL_NAMESPACE = env.text("PUNCTUAL_NAMESPACE", "punctual")
+PUNCTUAL_NAMESPACE = env.word("PUNCTUAL_NAMESPACE", "punctual")
 PUNCTUAL_SHARDS = env.integer("PUNCTUAL_SHARDS", 16, minimum=1, maximum=4096)
 PUNCTUAL_WINDOW = env.duration("PUNCTUAL_WINDOW", "5m", minimum="10s", maximum="1h")
 PUNCTUAL_BEAT_LEASE = env.duration("PUNCTUAL_BEAT_LEASE", "2s", minimum="500ms", maximum="1m")
 PUNCTUAL_DISPATCH_LEASE = env.duration("PUNCTUAL_DISPATCH_LEASE", "5s", minimum="1s", maximum="1m")
 PUNCTUAL_RUN_LEASE = env.duration("PUNCTUAL_RUN_LEASE", "10s", minimum="2s", maximum="10m")
 PUNCTUAL_ENQUEUE_TIMEOUT = env.duration("PUNCTUAL_ENQUEUE_TIMEOUT", "5m", minimum="10s", maximum="1d")
+require_longest(
+    "PUNCTUAL_ENQUEUE_TIMEOUT",
+    PUNCTUAL_ENQUEUE_TIMEOUT,
+    # What is still on its way would be taken for lost; a claim forgotten before it is looked at again.
+    {"PUNCTUAL_DISPATCH_LEASE": PUNCTUAL_DISPATCH_LEASE, "PUNCTUAL_RUN_LEASE": PUNCTUAL_RUN_LEASE},
+    "runs would be started twice",
+)
 PUNCTUAL_MISFIRE_GRACE = env.duration("PUNCTUAL_MISFIRE_GRACE", "1m", minimum="5s", maximum="1d")
 PUNCTUAL_CATCHUP_RATE = env.integer("PUNCTUAL_CATCHUP_RATE", 50, minimum=1, maximum=10_000)
 PUNCTUAL_CATCHUP_ACTIVE = env.integer("PUNCTUAL_CATCHUP_ACTIVE", 4, minimum=1, maximum=10_000)
@@ -85,16 +93,16 @@ PUNCTUAL_PARTITIONS_AHEAD = env.integer("PUNCTUAL_PARTITIONS_AHEAD", 7, minimum=
 
 # --- Running ---------------------------------------------------------------------------------
 
-PUNCTUAL_RUNTIME = env.choice("PUNCTUAL_RUNTIME", "docker", ["docker", "kubernetes", "process"])
-PUNCTUAL_LOG_DIR = Path(env.text("PUNCTUAL_LOG_DIR", str(PUNCTUAL_HOME / "logs"))).expanduser().resolve()
+PUNCTUAL_RUNTIME = env.choice("PUNCTUAL_RUNTIME", "docker", ["docker", "process"])
+PUNCTUAL_LOG_DIR = env.folder("PUNCTUAL_LOG_DIR", str(PUNCTUAL_HOME / "logs"))
 PUNCTUAL_LOG_LIMIT_BYTES = env.integer("PUNCTUAL_LOG_LIMIT_BYTES", 64 << 20, minimum=4096, maximum=1 << 40)
-PUNCTUAL_RUN_ENV = env.words("PUNCTUAL_RUN_ENV")
-PUNCTUAL_PROCESS_PATH = env.text("PUNCTUAL_PROCESS_PATH")
-PUNCTUAL_PROCESS_WORKDIR = env.text("PUNCTUAL_PROCESS_WORKDIR")
+PUNCTUAL_RUN_ENV = env.names("PUNCTUAL_RUN_ENV")
+PUNCTUAL_PROCESS_PATH = env.search_path("PUNCTUAL_PROCESS_PATH")
+PUNCTUAL_PROCESS_WORKDIR = env.optional_folder("PUNCTUAL_PROCESS_WORKDIR")
 PUNCTUAL_IMAGES = {
-    "Python": env.text("PUNCTUAL_IMAGE_PYTHON", "python:3.12-slim"),
-    "Script": env.text("PUNCTUAL_IMAGE_SCRIPT", "busybox:stable"),
-    "SQL": env.text("PUNCTUAL_IMAGE_SQL", "postgres:17-alpine"),
+    "Python": env.image("PUNCTUAL_IMAGE_PYTHON", "python:3.12-slim"),
+    "Script": env.image("PUNCTUAL_IMAGE_SCRIPT", "busybox:stable"),
+    "SQL": env.image("PUNCTUAL_IMAGE_SQL", "postgres:17-alpine"),
 }
 PUNCTUAL_MEMORY_BYTES = env.integer("PUNCTUAL_MEMORY_BYTES", 1 << 30, minimum=6 << 20, maximum=1 << 50)
 PUNCTUAL_START_TIMEOUT = env.duration("PUNCTUAL_START_TIMEOUT", "5m", minimum="1s", maximum="1d")

@@ -1,9 +1,9 @@
 """The WSGI entry point: ``waitress-serve scheduler_project.wsgi:application``."""
 
-import os
-
 from django.core.wsgi import get_wsgi_application
 
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "scheduler_project.settings")
+from scheduler_project.startup import read_settings
+
+read_settings()
 
 application = get_wsgi_application()

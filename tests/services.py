@@ -110,13 +110,17 @@ def _lets_in(url: str) -> bool:
 
 
 @contextmanager
-def database(name: str | None = None, url: str | None = None) -> Iterator[str]:
-    """The address of a new, empty database, which is dropped at the end whoever is still connected."""
+def database(
+    name: str | None = None, url: str | None = None, *, template: str = "template0"
+) -> Iterator[str]:
+    """The address of a new database, which is dropped at the end whoever is still connected.
+
+    It is empty, or a copy of the database ``template``, to which nobody may be connected.
+    """
     server, name = url or postgres_url(), name or unique_name()
+    create = sql.SQL("CREATE DATABASE {} TEMPLATE {} ENCODING 'UTF8'")
     with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(
-            sql.SQL("CREATE DATABASE {} TEMPLATE template0 ENCODING 'UTF8'").format(sql.Identifier(name))
-        )
+        connection.execute(create.format(sql.Identifier(name), sql.Identifier(template)))
     try:
         yield with_path(server, name)
     finally:
@@ -252,12 +256,12 @@ class Services:
 
 
 @contextmanager
-def own_services() -> Iterator[Services]:
-    """A database, a Redis database and a virtual host for one session."""
+def own_services(template: str = "template0") -> Iterator[Services]:
+    """A database (a copy of ``template``), a Redis database and a virtual host for one session."""
     with ExitStack() as stack:
         name = unique_name()
         yield Services(
-            database_url=stack.enter_context(database(name)),
+            database_url=stack.enter_context(database(name, template=template)),
             redis_url=stack.enter_context(redis_database()),
             broker_url=stack.enter_context(virtual_host(name)),
         )

@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,8 @@ import psycopg
 from psycopg.rows import dict_row
 
 from scheduler_project.kernel.clock import monotonic
-from tests.services import own_services
+from tests.places import keep
+from tests.services import database, own_services, unique_name
 
 ROOT = Path(__file__).resolve().parent.parent
 NOWHERE = "postgresql://nobody@127.0.0.1:1/nowhere"
@@ -43,6 +45,15 @@ COMMANDS: dict[str, list[str]] = {
     "recorder": [sys.executable, "manage.py", "record_events"],
     "auditor": [sys.executable, "manage.py", "audit_events"],
 }
+PATIENCE_S = 120.0  # with a loaded machine
+# What a process writes once it is up.
+UP = {
+    "beat": "shards_changed",
+    "worker": " ready.",
+    "maintenance": " ready.",
+    "recorder": "started service",
+    "auditor": "started service",
+}
 
 
 class Process:
@@ -50,6 +61,7 @@ class Process:
 
     def __init__(self, name: str, command: list[str], env: Mapping[str, str], log: Path) -> None:
         self.name = name
+        self.kind = name.rstrip("0123456789")
         self.log = log
         with log.open("ab") as output:
             self._process = subprocess.Popen(
@@ -81,8 +93,52 @@ class Process:
     def signal(self, number: signal.Signals) -> None:
         self._process.send_signal(number)
 
+    @property
+    def up(self) -> bool:
+        """AssertionError, with the end of its log, where it ended instead."""
+        alive = self.alive  # asked first: what it wrote before its end is there then
+        if UP[self.kind] in self.text():
+            return True
+        assert alive, f"{self.name} ended with {self._process.returncode} before it was up\n{self.tail()}"
+        return False
+
     def text(self) -> str:
         return self.log.read_text(encoding="utf-8", errors="replace")
+
+    def tail(self) -> str:
+        return f"--- {self.name} ({'alive' if self.alive else 'ended'})\n{self.text()[-1500:]}"
+
+
+class Console:
+    """The other end of tests/console.py."""
+
+    def __init__(self, env: Mapping[str, str], log: Path) -> None:
+        with log.open("ab") as output:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tests.console"],
+                cwd=ROOT,
+                env=dict(env),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=output,
+                text=True,
+            )
+        self._log = log
+
+    def run(self, code: str, **names: Any) -> Any:
+        """Run ``code``, which finds ``names``; what it leaves in ``result``."""
+        assert self._process.stdin
+        assert self._process.stdout
+        self._process.stdin.write(json.dumps([code, names]) + "\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        assert line, f"the console ended:\n{self._log.read_text()[-1500:]}"
+        answer = json.loads(line)
+        assert "error" not in answer, answer["error"]
+        return answer["result"]
+
+    def close(self) -> None:
+        self._process.communicate()  # no more input: it ends
 
 
 class System:
@@ -90,17 +146,19 @@ class System:
         self.env = env
         self.home = home
         self.processes: list[Process] = []
+        self.console = Console(env, home / "console.log")
+        self._database = psycopg.connect(self.database_url, autocommit=True, row_factory=dict_row)
 
     @property
     def database_url(self) -> str:
         return self.env["DATABASE_URL"]
 
-    def manage(self, *arguments: str, env: Mapping[str, str] | None = None) -> str:
+    def manage(self, *arguments: str) -> str:
         """Run a management command to its end; its standard output."""
         done = subprocess.run(
             [sys.executable, "manage.py", *arguments],
             cwd=ROOT,
-            env={**self.env, **(env or {})},
+            env=self.env,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -121,6 +179,11 @@ class System:
     def start_all(self, kinds: str = "beat worker recorder auditor") -> list[Process]:
         return [self.start(kind) for kind in kinds.split()]
 
+    def close(self) -> None:
+        self.stop_all()
+        self.console.close()
+        self._database.close()
+
     def stop_all(self) -> None:
         for process in self.processes:
             if process.alive:
@@ -129,13 +192,11 @@ class System:
         self.processes.clear()
 
     def query(self, text: str, *parameters: Any) -> list[dict[str, Any]]:
-        with psycopg.connect(self.database_url, autocommit=True, row_factory=dict_row) as connection:
-            return connection.execute(text, parameters).fetchall()
+        return self._database.execute(text, parameters).fetchall()
 
     def create_jobs(self, *bodies: Mapping[str, Any]) -> list[str]:
         """Create jobs through the service function; their ids."""
-        out = self.manage("shell", "-c", _CREATE, env={"JOBS": json.dumps(bodies)})
-        ids: list[str] = json.loads(out.splitlines()[-1])
+        ids: list[str] = self.console.run(_CREATE, bodies=bodies)
         return ids
 
     def executions(self, *job_ids: str) -> list[dict[str, Any]]:
@@ -149,7 +210,7 @@ class System:
             execution_id,
         )
 
-    def wait_for(self, condition: Callable[[], Any], what: str, timeout_s: float = 30.0) -> Any:
+    def wait_for(self, condition: Callable[[], Any], what: str, timeout_s: float = 60.0) -> Any:
         """Wait until ``condition`` gives something true, and return it."""
         deadline = monotonic() + timeout_s
         while monotonic() < deadline:
@@ -159,38 +220,26 @@ class System:
         raise AssertionError(f"not within {timeout_s} s: {what}\n{self.tails()}")
 
     def wait_until_ready(self) -> None:
-        """Every started process says that it is up."""
-        marks = {
-            "beat": "shards_changed",
-            "worker": " ready.",
-            "maintenance": " ready.",
-            "recorder": "started service",
-            "auditor": "started service",
-        }
+        """Every started process says that it is up; one that ended before fails at once."""
+        self.wait_for(lambda: not [p for p in self.processes if not p.up], "all processes are up", PATIENCE_S)
 
-        def waiting() -> list[str]:
-            return [p.name for p in self.processes if marks[p.name.rstrip("0123456789")] not in p.text()]
+    def wait_all_terminal(self, job_ids: list[str], count: int) -> list[dict[str, Any]]:
+        def ended() -> bool:
+            (found,) = self.query(
+                "SELECT count(*) AS runs, count(finished_at) AS terminal FROM executions_execution"
+                " WHERE job_id = ANY(%s::uuid[])",
+                job_ids,
+            )
+            return bool(found["runs"] == found["terminal"] >= count)
 
-        self.wait_for(lambda: not waiting(), "all processes are up")
-
-    def wait_all_terminal(
-        self, job_ids: list[str], count: int, timeout_s: float = 60.0
-    ) -> list[dict[str, Any]]:
-        def ended() -> list[dict[str, Any]]:
-            rows = self.executions(*job_ids)
-            return rows if len(rows) >= count and all(row["finished_at"] for row in rows) else []
-
-        found: list[dict[str, Any]] = self.wait_for(ended, f"{count} runs are terminal", timeout_s)
-        return found
+        self.wait_for(ended, f"{count} runs are terminal", PATIENCE_S)
+        return self.executions(*job_ids)
 
     def tails(self) -> str:
-        return "\n".join(
-            f"--- {p.name} ({'alive' if p.alive else 'ended'})\n{p.text()[-1500:]}" for p in self.processes
-        )
+        return "\n".join(process.tail() for process in self.processes)
 
 
 _CREATE = """
-import json, os
 from django.contrib.auth.models import User
 from django.db import transaction
 from jobs.definitions import read_definition
@@ -198,16 +247,25 @@ from jobs.services import create_job
 from scheduler_project.kernel.clock import utcnow
 user, _ = User.objects.get_or_create(username="tests", defaults={"is_superuser": True})
 with transaction.atomic():
-    made = [create_job(read_definition(body), user, utcnow()) for body in json.loads(os.environ["JOBS"])]
-print(json.dumps([str(one.job.id) for one in made]))
+    result = [str(create_job(read_definition(body), user, utcnow()).job.id) for body in bodies]
 """
+
+
+@cache
+def migrated_database() -> str:
+    """The name of a database with all tables and no rows, made once in a session, to be copied."""
+    name = unique_name()
+    own = {**os.environ, "DATABASE_URL": keep(database(name))}
+    command = [sys.executable, "manage.py", "migrate", "--verbosity", "0"]
+    subprocess.run(command, cwd=ROOT, env=own, stdin=subprocess.DEVNULL, timeout=120, check=True)
+    return name
 
 
 @contextmanager
 def running_system(home: Path, broker: str = "rabbitmq", **env: str) -> Iterator[System]:
     """A migrated system with nothing started. ``broker``: rabbitmq or redis."""
     with ExitStack() as stack:
-        places = stack.enter_context(own_services())
+        places = stack.enter_context(own_services(migrated_database()))
         own = {
             **os.environ,
             **places.as_environment(),
@@ -222,6 +280,5 @@ def running_system(home: Path, broker: str = "rabbitmq", **env: str) -> Iterator
         if broker == "redis":
             own["BROKER_URL"] = places.redis_url
         system = System(own, home)
-        system.manage("migrate", "--verbosity", "0")
-        stack.callback(system.stop_all)
+        stack.callback(system.close)
         yield system

@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, Protocol
 from urllib.error import HTTPError, URLError
 from urllib.parse import SplitResult, quote, unquote, urlsplit
@@ -30,6 +31,7 @@ class VirtualHosts(Protocol):
     def drop(self, name: str) -> None: ...
 
 
+@cache  # each question to rabbitmqctl takes a second
 def virtual_hosts_of(url: str) -> VirtualHosts:
     """The way that works on the server at ``url``; RuntimeError, with what to do, where none does."""
     parts = urlsplit("//" + url.split("://", 1)[1])

@@ -28,7 +28,7 @@ Reader = Callable[[int], bytes]
 
 
 class ProcessContainer:
-    """A run whose shim holds the lock of its folder; see shim.sh and folder.py."""
+    """A run whose shim holds the lock of its folder; see shim.sh, command.sh and folder.py."""
 
     def __init__(self, folder: RunFolder, group: Group | None, name: str = "") -> None:
         self._folder = folder
@@ -55,15 +55,15 @@ class ProcessContainer:
         return Exit(self._folder.exit_code(), self._folder.finished_at, oom)
 
     def terminate(self) -> None:
-        """Send SIGTERM to the whole group, and do not wait."""
+        """Send SIGTERM to the command's whole group, and do not wait."""
         self._signal_group(signal.SIGTERM)
 
     def stop(self, grace_s: float) -> None:
         self.terminate()
         if not self._wait_for_shim(grace_s):
-            self._folder.record_kill()
-            self._signal_group(signal.SIGKILL)
-            self._wait_for_shim(KILL_WITHIN_S)
+            self._signal_group(signal.SIGKILL)  # which the shim tells as exit code 137
+            if not self._wait_for_shim(KILL_WITHIN_S):
+                self._kill_shim()
         self._end_stragglers()
 
     def follow(self, log: LogWriter) -> Follower:
@@ -91,21 +91,28 @@ class ProcessContainer:
                 return False
             _sleep_while_alive(self._folder.pid(), left)
         _reap(self._folder.pid())
+        _reap(self._folder.group())
         return True
 
     def _signal_group(self, number: signal.Signals) -> None:
         # Only while the lock is held: the group's number may belong to others afterwards.
-        pid = self._wait_for_pid()
-        if pid is not None and self._folder.running():
+        group = self._wait_for_group()
+        if group is not None and self._folder.running():
             with contextlib.suppress(ProcessLookupError):  # it ended this very moment
-                os.killpg(pid, number)
+                os.killpg(group, number)
 
-    def _wait_for_pid(self) -> int | None:
-        """The shim's process id; it writes it within milliseconds of its start."""
+    def _wait_for_group(self) -> int | None:
+        """The command's group; the shim writes it within milliseconds of its start."""
         deadline = monotonic() + 2.0
-        while (pid := self._folder.pid()) is None and self._folder.running() and monotonic() < deadline:
+        while (group := self._folder.group()) is None and self._folder.running() and monotonic() < deadline:
             threading.Event().wait(0.002)
-        return pid
+        return group
+
+    def _kill_shim(self) -> None:
+        pid = self._folder.pid()
+        if pid is not None and self._folder.running():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
     def _end_stragglers(self) -> None:
         """SIGKILL for whatever is left of the run, wherever it went; returns when there is nothing."""
@@ -149,7 +156,7 @@ def _open_process(pid: int | None) -> int | None:
 
 
 def _reap(pid: int | None) -> None:
-    """Let go of the shim if it is a child of this process; another worker's is reaped there, or by init."""
+    """Let go of a child of this process that has ended; another worker's is reaped there, or by init."""
     if pid is not None:
         with contextlib.suppress(ChildProcessError):
             os.waitpid(pid, os.WNOHANG)

@@ -2,7 +2,8 @@
 
     <runs>/<name>/run.json   labels; its time stamp is the start of the run
                   lock       held (flock) by the shim for as long as the attempt runs
-                  pid        the shim's process id, which is its session and group too
+                  pid        the shim's process id
+                  group      the command's process group, whose leader is command.sh
                   output     stdout and stderr, in order
                   exit       the exit code; final as soon as the lock is free
                   work/      working folder and HOME, unless the spec says otherwise
@@ -25,8 +26,9 @@ from datetime import datetime
 from pathlib import Path
 
 from scheduler_project.kernel.clock import from_micros
+from scheduler_project.kernel.folders import make_private_folder
 
-# Above the descriptors that the shim uses by number.
+# Above the descriptors that the scripts use by number.
 _LOWEST_DESCRIPTOR = 10
 _GONE = ".gone."
 
@@ -80,16 +82,11 @@ class RunFolder:
     def pid(self) -> int | None:
         return _number(self.path / "pid")
 
+    def group(self) -> int | None:
+        return _number(self.path / "group")
+
     def exit_code(self) -> int | None:
         return _number(self.path / "exit")
-
-    def record_kill(self) -> None:
-        """Leave an exit code for a shim that is about to be killed.
-
-        Written before the kill: if this process dies in between, the shim goes on and later
-        overwrites it with what really happened.
-        """
-        (self.path / "exit").write_text("137\n")
 
     def take_over(self) -> int | None:
         """The lock of a claim whose launcher died before it started anything, or None."""
@@ -125,10 +122,10 @@ def claim(runs: Path, name: str, labels: Mapping[str, str]) -> tuple[RunFolder, 
     """
     folder = RunFolder(runs / name)
     draft = RunFolder(runs / f".new-{name}-{secrets.token_hex(4)}")
-    draft.work.mkdir(parents=True, mode=0o700)
-    draft.output.touch(mode=0o600)
+    make_private_folder(draft.work)
+    for file in (draft.output, draft.path / "run.json", draft.path / "lock"):
+        file.touch(mode=0o600)
     (draft.path / "run.json").write_text(json.dumps({"labels": dict(labels)}))
-    (draft.path / "lock").touch(mode=0o600)
     descriptor = _lock(draft.path / "lock")
     try:
         draft.path.rename(folder.path)
@@ -155,17 +152,21 @@ def half_removed(runs: Path) -> dict[Path, str]:
 
 def _lock(path: Path) -> int | None:
     """An exclusive lock on ``path`` as a descriptor, or None where somebody else holds it."""
-    opened = os.open(path, os.O_RDONLY)
-    try:
-        descriptor = fcntl.fcntl(opened, fcntl.F_DUPFD_CLOEXEC, _LOWEST_DESCRIPTOR)
-    finally:
-        os.close(opened)
+    descriptor = raised(os.open(path, os.O_RDONLY))
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(descriptor)
         return None
     return descriptor
+
+
+def raised(opened: int) -> int:
+    """The same file under a number that the scripts do not use; ``opened`` is closed."""
+    try:
+        return fcntl.fcntl(opened, fcntl.F_DUPFD_CLOEXEC, _LOWEST_DESCRIPTOR)
+    finally:
+        os.close(opened)
 
 
 def _number(path: Path) -> int | None:

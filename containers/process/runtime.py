@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import signal
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from containers.outcome import Reason
 from containers.process.cgroups import Group, Groups, Limits, find_groups
 from containers.process.container import MARK, ProcessContainer
-from containers.process.folder import RunFolder, claim, existing, half_removed
+from containers.process.folder import RunFolder, claim, existing, half_removed, raised
 from containers.runtime import LaunchFailed, RuntimeUnavailable
 from containers.spec import ContainerSpec
 from scheduler_project.kernel.clock import monotonic
+from scheduler_project.kernel.folders import make_private_folder
 
 SHELL = "/bin/sh"
 SHIM = Path(__file__).with_name("shim.sh")
-LOCK_DESCRIPTOR = 9  # the number by which shim.sh knows it
+COMMAND = Path(__file__).with_name("command.sh")
+# The numbers by which the scripts know them.
+LOCK_DESCRIPTOR = 9
+REPORT_DESCRIPTOR = 8
 DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
+NO_IMAGES = (
+    "this worker runs plain processes and cannot run the image {image!r}: "
+    "start a worker with PUNCTUAL_RUNTIME=docker, or take the image out of the job or its task"
+)
+TOO_LONG = "the command and its environment are longer than this system can start: pass large data by a file"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +70,10 @@ class ProcessRuntime:
                 finally:
                     os.close(lock)
         except OSError as error:
-            raise RuntimeUnavailable(f"cannot start a process below {self._runs}: {error}") from error
+            if error.errno != errno.E2BIG:
+                raise RuntimeUnavailable(f"cannot start a process below {self._runs}: {error}") from error
+            self.forget(spec.name)
+            raise LaunchFailed(Reason.START_FAILED, TOO_LONG) from error
         return ProcessContainer(folder, self._group(spec.name))
 
     def attach(self, name: str) -> ProcessContainer | None:
@@ -78,7 +92,7 @@ class ProcessRuntime:
 
     def ping(self) -> None:
         try:
-            self._runs.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_private_folder(self._runs)
         except OSError as error:
             raise RuntimeUnavailable(f"the folder for runs, {self._runs}, cannot be made: {error}") from error
         if not os.access(self._runs, os.W_OK | os.X_OK):
@@ -112,25 +126,24 @@ class ProcessRuntime:
         """Nothing is held open."""
 
     def _start(self, folder: RunFolder, spec: ContainerSpec, env: dict[str, str], lock: int) -> None:
-        env = {"HOME": str(folder.work), **env, MARK: spec.name}
+        mark = {MARK: spec.name}
         group = self._create_group(spec)
         address_space = "" if group or spec.memory_bytes is None else str(spec.memory_bytes // 1024)
         groups = ":".join(map(str, group.folders)) if group else ""
         directory = spec.working_dir or self._options.working_dir or str(folder.work)
-        os.posix_spawn(
-            SHELL,
-            [SHELL, str(SHIM), str(folder.path), address_space, groups, directory, *spec.argv],
-            env,
-            file_actions=[
-                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-                (os.POSIX_SPAWN_OPEN, 1, str(folder.output), os.O_WRONLY | os.O_APPEND, 0),
-                (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
-                (os.POSIX_SPAWN_DUP2, lock, LOCK_DESCRIPTOR),
-            ],
-            setsid=True,
-            setsigmask=[],
-            setsigdef=signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP},
-        )
+        arguments = [address_space, groups, directory, *spec.argv]
+        told, report = (raised(end) for end in os.pipe())
+        try:
+            _spawn(SHIM, [str(folder.path)], mark, _shim_files(told, lock))
+            _spawn(
+                COMMAND,
+                arguments,
+                {"HOME": str(folder.work), **env, **mark},
+                _command_files(folder.output, report),
+            )
+        finally:
+            os.close(told)
+            os.close(report)
 
     def _create_group(self, spec: ContainerSpec) -> Group | None:
         if self._options.groups is None:
@@ -146,8 +159,40 @@ class ProcessRuntime:
         return {"PATH": self._options.path, "LANG": "C.UTF-8", **spec.env}
 
 
+def _spawn(script: Path, arguments: list[str], env: dict[str, str], files: list[tuple[Any, ...]]) -> None:
+    os.posix_spawn(
+        SHELL,
+        [SHELL, str(script), *arguments],
+        env,
+        file_actions=files,
+        setsid=True,
+        setsigmask=[],
+        setsigdef=signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP},
+    )
+
+
+def _shim_files(told: int, lock: int) -> list[tuple[Any, ...]]:
+    return [
+        (os.POSIX_SPAWN_DUP2, told, 0),
+        (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
+        (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
+        (os.POSIX_SPAWN_DUP2, lock, LOCK_DESCRIPTOR),
+    ]
+
+
+def _command_files(output: Path, report: int) -> list[tuple[Any, ...]]:
+    return [
+        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+        (os.POSIX_SPAWN_OPEN, 1, str(output), os.O_WRONLY | os.O_APPEND, 0),
+        (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
+        (os.POSIX_SPAWN_DUP2, report, REPORT_DESCRIPTOR),
+    ]
+
+
 def _check_launchable(spec: ContainerSpec, path: str, default_dir: str) -> None:
     """Raise LaunchFailed for what would only fail inside the shim, where nobody could say why."""
+    if spec.image:
+        raise LaunchFailed(Reason.START_FAILED, NO_IMAGES.format(image=spec.image))
     if not spec.argv:
         raise LaunchFailed(Reason.START_FAILED, "the process runtime has no images, so a command is needed")
     if spec.user:

@@ -1,25 +1,16 @@
-# Purpose: run one command, outlive the worker that started it, and leave behind how it ended.
-# Started in a session of its own with: fd 1 the output file, fd 2 nowhere, fd 9 the lock
-# whose holder is, by definition, the running attempt.
-# Arguments: run folder, address space in KiB or '', cgroup folders separated by ':', working
-# folder, then the command.
-run=$1 address_space=$2 groups=$3 folder=$4
-shift 4
-# A signal to the group is for the command. A trap, unlike an ignored signal, is not inherited.
-trap : HUP INT TERM
+# Purpose: outlive the worker that started a run, hold its lock, and leave behind how it ended.
+# Started in a session of its own, apart from the command's, so that whatever the command kills,
+# itself with its whole group included, there is somebody left to say so.
+# With: fd 0 the end of the pipe that command.sh writes to, fd 9 the lock whose holder is, by
+# definition, the running attempt. Argument: the run's folder.
+run=$1
+umask 077
+read -r group || exit 1 # the launcher died before it started the command: nothing has run
+echo "$group" >"$run/group"
 echo $$ >"$run/pid"
-(
-    exec 2>&1 9>&-
-    IFS=:
-    for group in $groups; do
-        echo 0 >"$group/cgroup.procs" || exit 125
-    done
-    [ -z "$address_space" ] || ulimit -v "$address_space" || exit 125
-    cd "$folder" || exit 125
-    unset IFS OLDPWD
-    exec "$@"
-)
+# No code: command.sh was killed, by the command (kill 0, kill $PPID) or by whoever stops the run.
+read -r code || code=137
 # One short write; a reader takes it only with its newline.
-echo $? >"$run/exit"
+echo "$code" >"$run/exit"
 # As with the first process of a container: when it ends, what it left behind ends.
-kill -KILL 0
+kill -KILL -"$group"

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from django.db.utils import DataError, IntegrityError
 from kombu import Connection, Consumer
 
 from executions.bus.connection import BusUnavailable, close_quietly, connect, reachable
-from executions.bus.publishing import EventPublisher
+from executions.bus.dead_letters import DeadLetters
 from executions.bus.topology import event_queue
 from executions.events import Event, decode
 from scheduler_project.kernel.clock import monotonic
@@ -22,17 +23,28 @@ BATCH_EVENTS = 500
 BATCH_S = 0.05
 IDLE_S = 1.0
 HEARTBEAT_S = 10
+MOST_REFUSALS = 6
+_OF_THE_VALUES = (InvalidValue, DataError, IntegrityError)
+
+Handle = Callable[[list[Event]], None]
+
+
+class BatchRefused(RetryableError):
+    """Messages could not be applied."""
 
 
 @dataclass(slots=True)
 class Delivery:
-    """A message in hand, not yet acknowledged."""
+    """A message in hand, not yet acknowledged; ``refusals``: how often it could not be applied."""
 
     message: Any
     events: list[Event]
+    refusals: int = 0
 
-
-Handle = Callable[[list[Event]], None]
+    def hopeless(self, error: Exception) -> bool:
+        """Whether trying again is no use: the values are wrong, or it has been tried often enough."""
+        self.refusals += 1
+        return isinstance(error, _OF_THE_VALUES) or self.refusals >= MOST_REFUSALS
 
 
 class BatchConsumer:
@@ -42,8 +54,9 @@ class BatchConsumer:
     2. ``handle`` gets the events of a batch; when it returns, all are acknowledged.
     3. When it raises a RetryableError the batch stays in hand, unacknowledged, and the next
        ``run_once`` tries it again: returning it to the queue would use up a delivery limit.
-    4. When it raises anything else, the messages are handled one by one, and what cannot be
-       applied goes to the dead-letter queue: it stops nobody else.
+    4. When it raises anything else, the messages are handled one by one, so that what cannot be
+       applied stops nobody else. It goes to the dead-letter queue: at once where its values are
+       wrong, otherwise after six refusals, since the fault may be ours or a neighbour's and pass.
     """
 
     def __init__(self, queue: str, handle: Handle) -> None:
@@ -51,7 +64,7 @@ class BatchConsumer:
         self._handle = handle
         self._connection: Connection | None = None
         self._consumer: Consumer | None = None
-        self._dead_letters = EventPublisher()
+        self._dead_letters = DeadLetters()
         self._hand: list[Delivery] = []
         self._beaten_at = 0.0
 
@@ -127,36 +140,49 @@ class BatchConsumer:
             logger.exception("batch_refused", extra={"queue": self._queue, "messages": len(self._hand)})
             self._work_off_singly()
         else:
-            self._acknowledge(self._hand)
-        self._hand = []
+            self._acknowledge_all()
 
     def _work_off_singly(self) -> None:
-        while self._hand:
-            item = self._hand[0]
+        waiting, self._hand = self._hand, []
+        while waiting:
+            item = waiting.pop(0)
             try:
-                self._handle(item.events)
-            except RetryableError:
+                self._work_off_one(item)
+            except BatchRefused:
+                self._hand.append(item)
+            except BaseException:
+                self._hand += [item, *waiting]
                 raise
-            except Exception as error:
-                logger.exception("message_refused", extra={"queue": self._queue})
-                self._bury(item.message, f"{type(error).__name__}: {error}")
-            else:
-                self._acknowledge([item])
-            self._hand.pop(0)
+        if self._hand:
+            raise BatchRefused(f"{len(self._hand)} messages of {self._queue} could not be applied yet")
+
+    def _work_off_one(self, item: Delivery) -> None:
+        try:
+            self._handle(item.events)
+        except RetryableError:
+            raise
+        except Exception as error:
+            logger.exception("message_refused", extra={"queue": self._queue, "refusals": item.refusals + 1})
+            if not item.hopeless(error):
+                raise BatchRefused from error
+            self._bury(item.message, f"{type(error).__name__}: {error}")
+        else:
+            with reachable():
+                item.message.ack()
 
     def _bury(self, message: Any, reason: str) -> None:
-        body = message.body if isinstance(message.body, bytes) else str(message.body).encode()
         logger.error("message_buried", extra={"queue": self._queue, "reason": reason})
-        self._dead_letters.bury(body, f"{self._queue}: {reason}")
+        self._dead_letters.bury(message, queue=self._queue, reason=reason)
         with reachable():
             message.ack()
 
-    def _acknowledge(self, items: list[Delivery]) -> None:
+    def _acknowledge_all(self) -> None:
         assert self._connection is not None  # noqa: S101 -- the items came over it
         with reachable():
             if self._connection.transport.driver_type == "amqp":
                 # All up to this one: of many acks a quorum queue may drop the last when the channel ends.
-                items[-1].message.ack(multiple=True)
-                return
-            for item in items:
-                item.message.ack()
+                self._hand[-1].message.ack(multiple=True)
+            else:
+                for item in self._hand:
+                    item.message.ack()
+        self._hand = []

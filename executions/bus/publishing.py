@@ -7,47 +7,48 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from kombu import Connection, Producer
+from kombu import Connection, Producer, Queue
 
 from executions.bus.connection import BusUnavailable, close_quietly, connect, reachable
-from executions.bus.topology import AUDITOR, EVENTS, RECORDER, dead_letter_queue, event_queue, work_queue
+from executions.bus.topology import AUDITOR, EVENTS, RECORDER, declare, event_queue, work_queue
 from scheduler_project.kernel.clock import monotonic
 
 CONFIRM_TIMEOUT_S = 10.0
+DECLARE_AGAIN_S = 1.0
 _JSON: dict[str, Any] = {"content_type": "application/json", "content_encoding": "utf-8", "delivery_mode": 2}
 
 
-class EventPublisher:
-    """Publishes events; returns when the broker has them safe. Not for several threads at once."""
+class ConfirmedPublisher:
+    """Publishes one message at a time; returns when the broker has it safe. Not for several threads at once.
 
-    def __init__(self) -> None:
+    What it publishes to is declared on connecting, and again when a second has passed: a queue
+    that was deleted, or a Redis that has lost its data, would otherwise swallow every message.
+    """
+
+    def __init__(self, *queues: Queue) -> None:
+        self._queues = queues
         self._producer: Producer | None = None
+        self._channel: Any = None
+        self.declared_at = 0.0
 
-    def publish(self, body: bytes) -> None:
-        """``body``: a message of executions/events.py. BusUnavailable: it may or may not have arrived."""
-        self._send(body, exchange=EVENTS.name, routing_key="events")
-
-    def bury(self, body: bytes, reason: str) -> None:
-        """Keep a message that nobody could read or apply."""
-        queue = dead_letter_queue()
-        headers = {"reason": reason}
-        self._send(body, exchange=queue.exchange.name, routing_key=queue.routing_key, headers=headers)
-
-    def _send(self, body: bytes, **options: Any) -> None:
+    def send(self, body: bytes, **options: Any) -> None:
+        """BusUnavailable: the message may or may not have arrived."""
         try:
             with reachable():
-                self._ready().publish(body, **options, **_JSON)
+                self._ready().publish(body, **{**_JSON, **options})
         except BusUnavailable:
             self.close()
             raise
 
     def _ready(self) -> Producer:
         if self._producer is None:
-            connection = connect(confirm=True)
-            channel = connection.channel()
-            for queue in (event_queue(RECORDER), event_queue(AUDITOR), dead_letter_queue()):
-                queue.bind(channel).declare()
-            self._producer = Producer(channel)
+            self._channel = connect(confirm=True).channel()
+            self._producer = Producer(self._channel)
+            self.declared_at = 0.0
+        if monotonic() - self.declared_at >= DECLARE_AGAIN_S:
+            for queue in self._queues:
+                declare(queue, self._channel)
+            self.declared_at = monotonic()
         return self._producer
 
     def close(self) -> None:
@@ -55,6 +56,17 @@ class EventPublisher:
             connection = self._producer.connection
             self._producer = None
             close_quietly(connection)
+
+
+class EventPublisher(ConfirmedPublisher):
+    """Publishes events to everybody who listens."""
+
+    def __init__(self) -> None:
+        super().__init__(event_queue(RECORDER), event_queue(AUDITOR))
+
+    def publish(self, body: bytes) -> None:
+        """``body``: a message of executions/events.py. BusUnavailable: it may or may not have arrived."""
+        self.send(body, exchange=EVENTS.name, routing_key="events")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +141,7 @@ class RunPublisher:
         if self._producer is None or self._confirms is None:
             self._connection = connect()
             channel = self._connection.channel()
-            self._queue.bind(channel).declare()
+            declare(self._queue, channel)
             self._producer = Producer(channel)
             amqp = self._connection.transport.driver_type == "amqp"
             self._confirms = _AmqpConfirms(self._connection, channel) if amqp else _Answered()

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from kombu import Exchange, Queue
+from kombu.transport.virtual import Channel as VirtualChannel
 
 RUNS = "runs"
 MAINTENANCE = "maintenance"
@@ -36,6 +37,14 @@ def event_queue(name: str) -> Queue:
 def dead_letter_queue() -> Queue:
     """Where messages are kept that nobody could read or apply, with the reason in a header."""
     return Queue(DEAD, Exchange(DEAD, type="direct"), routing_key=DEAD, queue_arguments=_QUORUM)
+
+
+def declare(queue: Queue, channel: Any) -> None:
+    """Make the queue, its exchange and its binding, where they are not there."""
+    if isinstance(channel, VirtualChannel):
+        # kombu remembers in the process what it has bound, and would not look whether Redis still knows.
+        channel.state.queue_bindings_delete(queue.name)
+    queue.bind(channel).declare()
 
 
 def may_lose_deliveries(url: str) -> bool:

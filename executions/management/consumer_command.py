@@ -18,7 +18,7 @@ class ConsumerCommand(BaseCommand):
     """Runs a consumer until SIGTERM or SIGINT; the batch in hand is finished first."""
 
     service = ""
-    requires_system_checks = ()
+    requires_system_checks = ("DATABASE_URL", "REDIS_URL", "BROKER_URL")  # that each has an address
     requires_migrations_checks = False
 
     def consumer(self) -> BatchConsumer:

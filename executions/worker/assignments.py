@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from executions.entries import Flag, Popped
+from executions.events import MOST_ATTEMPTS
 from executions.ids import due_of
 from executions.runspecs import Spec
 from scheduler_project.kernel.clock import from_micros, to_micros
@@ -61,14 +62,17 @@ def read_arguments(arguments: Mapping[str, Any]) -> Assignment:
     """The assignment in a message. InvalidValue, with the reason, for what is none."""
     try:
         spec = Spec.from_json(arguments["spec"])
+        attempt = int(arguments["attempt"])
+        if not 1 <= attempt <= MOST_ATTEMPTS:
+            raise ValueError(f"attempt {attempt} is not in 1 to {MOST_ATTEMPTS}")
         return Assignment(
             execution_id=UUID(arguments["execution"]),
-            attempt=int(arguments["attempt"]),
+            attempt=attempt,
             queued_at=from_micros(int(arguments["queued"])).astimezone(UTC),
             spec=spec,
             spec_id=spec.id,
             generation=int(arguments.get("generation", 0)),
             flags=Flag(int(arguments["flags"])),
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
         raise InvalidValue(f"not a run: {type(error).__name__}: {error}") from error

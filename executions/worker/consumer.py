@@ -1,7 +1,14 @@
-"""Celery's consumer as a run worker needs it: without what runs do not use, with slots."""
+"""Celery's consumer as a run worker needs it: without what runs do not use, with slots and a burial.
+
+Celery drops a message that it cannot read, looks for a result backend to blame an unknown
+task on, and ends where a header surprises it. Here such a message goes to the dead-letter
+queue with the reason, and the next one is taken.
+"""
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from celery import bootsteps
@@ -9,9 +16,13 @@ from celery.worker.consumer import Consumer
 from celery.worker.consumer.tasks import Tasks
 from django.core.exceptions import ImproperlyConfigured
 
+from executions.bus.connection import BusUnavailable
+from executions.bus.dead_letters import DeadLetters
 from executions.bus.topology import RUNS
 from executions.worker.process import open_worker
 from executions.worker.slots import RunRequest, Slots
+
+logger = logging.getLogger(__name__)
 
 
 class RunSlots(bootsteps.StartStopStep):
@@ -39,6 +50,8 @@ class RunSlots(bootsteps.StartStopStep):
 class RunConsumer(Consumer):
     """No mingle, gossip, heartbeat events and delayed-delivery queues: a run is sent when it is due."""
 
+    connection_errors: tuple[type[BaseException], ...]
+
     class Blueprint(Consumer.Blueprint):  # type: ignore[valid-type, misc]
         default_steps: ClassVar[list[Any]] = [
             *[step for step in Consumer.Blueprint.default_steps if "delayed_delivery" not in step],
@@ -47,4 +60,46 @@ class RunConsumer(Consumer):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         kwargs.update(without_mingle=True, without_gossip=True, without_heartbeat=True)
+        self._dead_letters = DeadLetters()
         super().__init__(*args, **kwargs)
+
+    def create_task_handler(self, *args: Any, **kwargs: Any) -> Callable[[Any], None]:
+        handle = super().create_task_handler(*args, **kwargs)
+
+        def handle_or_bury(message: Any) -> None:
+            if reason := _unreadable(message):
+                self._bury(message, reason)
+            else:
+                handle(message)
+
+        return handle_or_bury
+
+    def on_unknown_task(self, body: Any, message: Any, exc: Exception) -> None:
+        self._bury(message, f"there is no task {exc}")
+
+    def on_invalid_task(self, body: Any, message: Any, exc: Exception) -> None:
+        self._bury(message, str(exc))
+
+    def _bury(self, message: Any, reason: str) -> None:
+        queue = (message.delivery_info or {}).get("routing_key") or RUNS
+        logger.error("message_buried", extra={"queue": queue, "reason": reason})
+        try:
+            self._dead_letters.bury(message, queue=queue, reason=reason)
+        except BusUnavailable as error:
+            logger.warning("burial_waits", extra={"queue": queue, "error": error.message})
+            message.reject_log_error(logger, self.connection_errors, requeue=True)
+        else:
+            message.ack_log_error(logger, self.connection_errors)
+
+
+def _unreadable(message: Any) -> str:
+    """Why this is no message of Celery's protocol 2; empty where it is one."""
+    if not isinstance((message.headers or {}).get("task"), str):
+        return "not a message of Celery's: no header names its task"
+    try:
+        body = message.payload
+    except Exception as error:  # whatever a serializer raises
+        return f"{type(error).__name__}: {error}"
+    if not isinstance(body, list | tuple) or len(body) != 3:
+        return "not a message of Celery's protocol 2: its body is no [args, kwargs, embed]"
+    return ""

@@ -28,7 +28,7 @@ from containers.spec import ContainerSpec, container_name
 from containers.supervise import Detached, Stop, run_to_end
 from executions.claims import Attempt, Claimed, Claims, Renewal
 from executions.entries import Entry, Flag
-from executions.events import Event, encode
+from executions.events import REATTACHED, Event, encode
 from executions.logs import log_store
 from executions.states import EventType
 from executions.store import Store, StoreUnavailable
@@ -36,7 +36,7 @@ from executions.window import Window
 from executions.worker.assignments import Assignment
 from executions.worker.commands import RunDefaults, container_spec
 from executions.worker.leases import LeaseKeeper
-from executions.worker.outbox import Outbox
+from executions.worker.outbox import EventsHeld, Outbox
 from executions.worker.rendering import TemplateRefused, render
 from executions.worker.slots import Slots
 from scheduler_project.kernel.backoff import exponential
@@ -89,7 +89,7 @@ class RunWorker:
         self.name = name
         self.slots = slots
         self.stopping = threading.Event()
-        self.outbox = Outbox()
+        self.outbox = Outbox(self.stopping)
         self._runtime = runtime
         self._window = Window(store)
         self._claims = Claims(store, f"{name}/{uuid.uuid4().hex}", settings.PUNCTUAL_RUN_LEASE)
@@ -105,16 +105,25 @@ class RunWorker:
         """
         claimed = self._claim(given)
         if claimed is Claimed.WON:
-            held = Held(given, self._clock.now())
-            self.outbox.send(self._started(held))
-            logger.info("run_started", extra=_who(given))
-            return held
+            return self._announce(Held(given, self._clock.now()))
         logger.info("run_not_claimed", extra={**_who(given), "claim": str(claimed)})
         if claimed is Claimed.HELD and Flag.RECHECK not in given.flags:
             # The holder may have died just now, before it acknowledged: try once more after its lease.
             later = settings.PUNCTUAL_RUN_LEASE + timedelta(seconds=1)
             self._patiently(given, lambda: self._push(given, given.flags | Flag.RECHECK, later))
         return None
+
+    def _announce(self, held: Held) -> Held:
+        started = self._event(EventType.STARTED, held)
+        if Flag.REATTACH in held.given.flags:
+            started = replace(started, reason=REATTACHED)
+        try:
+            self.outbox.send(started)
+        except EventsHeld as error:
+            self._let_go(held, lambda: self._claims.give_up(*held.attempt))
+            raise Stopping from error
+        logger.info("run_started", extra=_who(held.given))
+        return held
 
     def _claim(self, given: Assignment) -> Claimed:
         """A second delivery of what this worker runs already is as held as by any other."""
@@ -167,15 +176,29 @@ class RunWorker:
         raise Detached
 
     def report(self, held: Held, event_type: EventType, ended: Ended) -> None:
-        """Publish the outcome; when it is safe, end the claim and forget the container."""
+        """Publish the outcome; when it is safe, end the claim and forget the container.
+
+        A worker that is going to end while the broker is away leaves the outcome with the claim,
+        where the sweep finds it, and the container to whoever may have to look at it again.
+        """
         event = self._outcome(held, event_type, ended)
-        self.outbox.send(event)
         keep = 2 * settings.PUNCTUAL_ENQUEUE_TIMEOUT
+        published = self._published(event)
         self._let_go(held, lambda: self._claims.finish(*held.attempt, encode([event]), keep))
-        self._forget(held.given)
+        if published:
+            self._forget(held.given)
+        else:
+            logger.warning("outcome_left_to_sweep", extra=_who(held.given))
         logger.info(
             "run_ended", extra={**_who(held.given), "reason": ended.reason, "exit_code": ended.exit_code}
         )
+
+    def _published(self, event: Event) -> bool:
+        try:
+            self.outbox.send(event)
+        except EventsHeld:
+            return False
+        return True
 
     def hand_over(self, held: Held) -> None:
         """Give a run that goes on to whoever attaches next. A claim that is no longer ours stays as it is."""
@@ -190,7 +213,8 @@ class RunWorker:
 
     def close(self) -> None:
         """Shutdown order: intake has ended, runs are handed over, now the events, then the leases."""
-        self.outbox.close(timeout_s=5.0)
+        if not self.outbox.close(timeout_s=2.0):
+            logger.warning("events_left", extra={"worker": self.name})
         self._leases.close()
         self._runtime.close()
 
@@ -236,10 +260,10 @@ class RunWorker:
         except PunctualError as error:
             logger.warning("container_left", extra={**_who(given), "error": error.message})
 
-    def _started(self, held: Held) -> Event:
+    def _event(self, event_type: EventType, held: Held) -> Event:
         given = held.given
         return Event(
-            type=EventType.STARTED,
+            type=event_type,
             execution_id=given.execution_id,
             attempt=given.attempt,
             at=held.started_at,
@@ -250,8 +274,7 @@ class RunWorker:
     def _outcome(self, held: Held, event_type: EventType, ended: Ended) -> Event:
         now = self._clock.now()
         return replace(
-            self._started(held),
-            type=event_type,
+            self._event(event_type, held),
             at=max(held.started_at, min(now, ended.finished_at or now)),
             started_at=None if Flag.REATTACH in held.given.flags else held.started_at,
             reason=ended.reason,

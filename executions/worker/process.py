@@ -41,7 +41,8 @@ def current_worker() -> RunWorker | None:
 def configured_defaults() -> RunDefaults:
     """What this deployment sets for all runs."""
     return RunDefaults(
-        images=settings.PUNCTUAL_IMAGES,
+        # Plain processes have none: an image that reaches them is one that somebody asked for.
+        images={} if settings.PUNCTUAL_RUNTIME == "process" else settings.PUNCTUAL_IMAGES,
         passed_env={name: os.environ[name] for name in settings.PUNCTUAL_RUN_ENV if name in os.environ},
         memory_bytes=settings.PUNCTUAL_MEMORY_BYTES,
         start_timeout=settings.PUNCTUAL_START_TIMEOUT,

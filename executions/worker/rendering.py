@@ -17,7 +17,8 @@ from uuid import UUID
 from jinja2 import TemplateError
 
 from executions.runspecs import Spec
-from executions.worker.sandbox import ENVIRONMENT, TemplateRefused, render_text
+from executions.worker.sandbox import ENVIRONMENT, TemplateRefused, counted_steps, render_text
+from scheduler_project.kernel.texts import unsendable
 
 __all__ = ["Rendered", "TemplateRefused", "check_template", "render"]
 
@@ -29,6 +30,7 @@ class Rendered:
     parameters: dict[str, Any]
 
 
+@counted_steps()
 def render(spec: Spec, execution_id: UUID, scheduled_for: datetime, attempt: int) -> Rendered:
     """All templates of ``spec`` for one attempt. TemplateRefused says which field and why."""
     planned = scheduled_for.astimezone(UTC)
@@ -47,12 +49,19 @@ def render(spec: Spec, execution_id: UUID, scheduled_for: datetime, attempt: int
     return Rendered(str(_render("command", spec.command, names)), env, parameters)
 
 
+@counted_steps()
 def check_template(text: str) -> None:
     """TemplateRefused where ``text`` is not a template at all: found when a job is saved."""
     try:
-        ENVIRONMENT.parse(text)
+        ENVIRONMENT.from_string(text)
+    except TemplateRefused:
+        raise
     except TemplateError as error:
         raise TemplateRefused(f"{error} (line {getattr(error, 'lineno', 1)})") from error
+    except RecursionError as error:
+        raise TemplateRefused("it is nested too deeply, or one expression is too long") from error
+    except Exception as error:  # what Python says of the program that Jinja2 makes of it
+        raise TemplateRefused(f"{type(error).__name__}: {error}") from error
 
 
 def _render(field: str, value: Any, names: Mapping[str, Any]) -> Any:
@@ -60,10 +69,13 @@ def _render(field: str, value: Any, names: Mapping[str, Any]) -> Any:
         return {key: _render(f"{field}.{key}", item, names) for key, item in value.items()}
     if isinstance(value, list):
         return [_render(f"{field}[{number}]", item, names) for number, item in enumerate(value)]
-    if not isinstance(value, str) or "{" not in value:
+    if not isinstance(value, str):
         return value
     try:
-        return render_text(value, names)
+        text = render_text(value, names) if "{" in value else value
+        if complaint := unsendable(text):
+            raise TemplateRefused(complaint)
+        return text
     except TemplateRefused as error:
         raise TemplateRefused(f"{field}: {error.message}") from error
     except Exception as error:  # a template is the user's code: whatever it raises is its error

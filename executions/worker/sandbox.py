@@ -1,35 +1,52 @@
 """The sandbox that templates of runs are rendered in: no way out, and bounded in time and memory (pure).
 
 Jinja2's immutable sandbox keeps a template from the program around it; it does not keep it from
-filling all memory or running for ever. Three bounds do, all counted while a template renders:
+filling all memory or running for ever. Three bounds do, all counted while the templates of a run render:
 
-1. Steps: each turn of a loop, item of an iterable and call of a function is one of MAX_STEPS.
-2. Size: what an operator, a filter or a concatenation makes holds at most MAX_TEXT characters
-   (or items). What grows by more than a step at a time is measured before it is made.
-3. The operators and methods that make much of little (``*`` of texts, padding, formats) are gone.
+1. Steps: each turn of a loop, item of an iterable and call of a function is one of MAX_STEPS, and
+   so are every CHARS_A_STEP characters and ITEMS_A_STEP items that an operator, a comparison, a
+   filter, a call or an output reads or makes; a token of the source is STEPS_A_TOKEN. So time is
+   bounded, and all memory ever taken too.
+2. Size: no value holds more than MAX_TEXT characters and MAX_ITEMS items, at all depths; what is
+   in it twice counts twice. What grows by more than a factor is measured before it is made.
+3. The operators, filters and methods that make much of little (``*`` of texts, padding, formats,
+   rounding to a million places) are gone, and so is HTML.
 """
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from collections.abc import Callable, ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
+from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
 from typing import Any
 
 from jinja2 import StrictUndefined, nodes
+from jinja2.filters import do_round
+from jinja2.lexer import TokenStream
 from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2.utils import Namespace, htmlsafe_json_dumps
 from jinja2.visitor import NodeTransformer
 
 from scheduler_project.kernel.errors import PermanentError
 
 MAX_TEXT = 1_000_000
+MAX_ITEMS = 50_000
 MAX_STEPS = 100_000
+CHARS_A_STEP = 200
+ITEMS_A_STEP = 1
+STEPS_A_TOKEN = 10
+MAX_NUMBER = 10**600
 _GROWING = {
     "format", "format_map", "ljust", "rjust", "center", "zfill", "expandtabs", "replace", "translate", "join",
-    "to_bytes",
+    "to_bytes", "from_bytes", "encode",
 }  # fmt: skip
-_DROPPED = ("batch", "center", "format", "indent", "pprint", "slice", "sum", "urlize", "wordwrap", "xmlattr")
+_DROPPED = (
+    "batch", "center", "e", "escape", "forceescape", "format", "indent", "pprint", "safe", "slice",
+    "striptags", "sum", "urlize", "wordwrap", "xmlattr",
+)  # fmt: skip
+_FLAT = (list, tuple, set, frozenset, KeysView, ValuesView, ItemsView)
 _steps: ContextVar[int] = ContextVar("steps", default=0)
 
 
@@ -44,13 +61,36 @@ def _step(count: int = 1) -> None:
     _steps.set(taken)
 
 
-def _fits(size: int) -> None:
-    if size > MAX_TEXT:
-        raise TemplateRefused(f"a value of {size} characters or items; at most {MAX_TEXT} are allowed")
+def _fits(size: int, most: int = MAX_TEXT) -> None:
+    if size > most:
+        kind = "characters" if most == MAX_TEXT else "items"
+        raise TemplateRefused(f"a value of {size} {kind}; at most {most} are allowed")
 
 
-def _size(value: Any) -> int:
-    return len(value) if isinstance(value, Sized) else 0
+def _weighed(value: Any) -> Any:
+    """``value``, whose characters and items are counted as steps; too large a one is refused."""
+    items, chars, waiting = 0, 0, [value]
+    while waiting:
+        item = waiting.pop()
+        items += 1
+        if isinstance(item, str | bytes):
+            chars += len(item)
+        elif isinstance(item, range):
+            items += len(item)
+        else:
+            waiting += _parts(item)
+        _fits(chars)
+        _fits(items + len(waiting), MAX_ITEMS)
+    _step(items // ITEMS_A_STEP + chars // CHARS_A_STEP)
+    return value
+
+
+def _parts(value: Any) -> Iterable[Any]:
+    if isinstance(value, _FLAT):
+        return value
+    if isinstance(value, Namespace):
+        value = getattr(value, "_Namespace__attrs")  # noqa: B009 -- its text shows them all
+    return (*value.keys(), *value.values()) if isinstance(value, dict) else ()
 
 
 def _bounded_concat(pieces: Iterable[str]) -> str:
@@ -59,24 +99,25 @@ def _bounded_concat(pieces: Iterable[str]) -> str:
         total += len(piece)
         _fits(total)
         found.append(piece)
+    _step(total // CHARS_A_STEP)
     return "".join(found)
 
 
-def _counted(items: Any) -> Iterator[Any]:
+def _counted(items: Any, steps: int = 1) -> Iterator[Any]:
     for item in items:
-        _step()
+        _step(steps)
         yield item
 
 
 def _tilde(items: list[Any]) -> str:
-    return _bounded_concat(str(item) for item in items)
+    return _bounded_concat(str(_weighed(item)) for item in items)
 
 
 def _join(value: Iterable[Any], d: str = "", attribute: str | None = None) -> str:
     texts: list[str] = []
     total = 0
     for item in _counted(value):
-        text = str(item if attribute is None else item[attribute])
+        text = str(_weighed(item if attribute is None else item[attribute]))
         total += len(text) + len(d)
         _fits(total)
         texts.append(text)
@@ -90,21 +131,35 @@ def _replace(value: Any, old: str, new: str, count: int = -1) -> str:
     return text.replace(old, new, count)
 
 
-def _measured(filter_: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(filter_)  # keeps how Jinja2 has marked what the filter wants as its first argument
+def _round(value: float, precision: int = 0, method: str = "common") -> float:
+    if not -20 <= precision <= 20:
+        raise TemplateRefused(f"round to {precision} places: -20 to 20 are allowed")
+    return do_round(value, precision, method)  # type: ignore[arg-type]
+
+
+def _tojson(value: Any) -> str:
+    return str(htmlsafe_json_dumps(value))
+
+
+def _measured(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A filter or test that counts what it reads and makes."""
+
+    @wraps(function)  # keeps how Jinja2 has marked what it wants as its first argument
     def call(*args: Any, **kwargs: Any) -> Any:
         _step()
-        made = filter_(*args, **kwargs)
-        if isinstance(made, Iterator):
-            return _counted(made)
-        _fits(_size(made))
-        return made
+        _weighed((args, kwargs))
+        made = function(*args, **kwargs)
+        return _counted(made) if isinstance(made, Iterator) else _weighed(made)
 
     return call
 
 
+def _all_measured(functions: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _measured(function) for name, function in functions.items()}
+
+
 class _Bounds(NodeTransformer):
-    """Puts what Jinja2 compiles without a hook, loops and ``~``, through the counted functions."""
+    """Puts what Jinja2 compiles without a hook through the functions that count."""
 
     def visit_For(self, node: nodes.For) -> nodes.Node:
         self.generic_visit(node)
@@ -115,13 +170,36 @@ class _Bounds(NodeTransformer):
         self.generic_visit(node)
         return _filter(nodes.List(node.nodes, lineno=node.lineno), "_tilde")
 
+    def visit_Compare(self, node: nodes.Compare) -> nodes.Node:
+        self.generic_visit(node)
+        node.expr = _filter(node.expr, "_weighed")
+        for operand in node.ops:
+            operand.expr = _filter(operand.expr, "_weighed")
+        return node
+
+    def visit_Getitem(self, node: nodes.Getitem) -> nodes.Node:
+        self.generic_visit(node)
+        if isinstance(node.arg, nodes.Slice):
+            node.node = _filter(node.node, "_weighed")
+        return node
+
+    def visit_List(self, node: nodes.List | nodes.Dict) -> nodes.Node:
+        self.generic_visit(node)
+        return _filter(node, "_weighed")
+
+    visit_Dict = visit_List
+
+    def visit_Tuple(self, node: nodes.Tuple) -> nodes.Node:
+        self.generic_visit(node)
+        return _filter(node, "_weighed") if node.ctx == "load" else node
+
 
 def _filter(node: Any, name: str) -> nodes.Filter:
     return nodes.Filter(node, name, [], [], None, None, lineno=node.lineno)
 
 
 class _Environment(ImmutableSandboxedEnvironment):
-    intercepted_binops = frozenset({"+", "*", "**", "%"})
+    intercepted_binops = frozenset({"+", "-", "*", "/", "//", "**", "%"})
     concat = staticmethod(_bounded_concat)
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
@@ -131,17 +209,26 @@ class _Environment(ImmutableSandboxedEnvironment):
         """No safe form of ``str.format``: its padding cannot be measured before it is made."""
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
-        if operator == "+":
-            _fits(_size(left) + _size(right))
-        elif not all(isinstance(side, int | float) and abs(side) < 1e9 for side in (left, right)):
+        _step()
+        sides = _weighed((left, right))
+        if operator in {"*", "**", "%"} and not all(_is_number(side, 1e9) for side in sides):
             raise TemplateRefused(f"{operator!r} works on numbers below a billion only")
-        elif operator == "**" and abs(right) > 64:
+        if operator == "**" and abs(right) > 64:
             raise TemplateRefused("an exponent above 64 is too large")
-        return super().call_binop(context, operator, left, right)
+        if any(isinstance(side, int) and not _is_number(side, MAX_NUMBER) for side in sides):
+            raise TemplateRefused(f"a number too large for {operator!r}")
+        return _weighed(super().call_binop(context, operator, left, right))
 
-    def call(self, *args: Any, **kwargs: Any) -> Any:
+    def call(self, __context: Any, __function: Any, *args: Any, **kwargs: Any) -> Any:
         _step(5)  # what it costs beside a turn of a loop
-        return super().call(*args, **kwargs)
+        _weighed((getattr(__function, "__self__", None), args, kwargs))
+        return _weighed(super().call(__context, __function, *args, **kwargs))
+
+    def _tokenize(
+        self, source: str, name: str | None, filename: str | None = None, state: str | None = None
+    ) -> TokenStream:
+        stream = super()._tokenize(source, name, filename, state)
+        return TokenStream(_counted(stream, STEPS_A_TOKEN), stream.name, stream.filename)
 
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
         tree: nodes.Template = _Bounds().visit(super()._parse(source, name, filename))
@@ -150,14 +237,25 @@ class _Environment(ImmutableSandboxedEnvironment):
 
 def _environment() -> _Environment:
     made = _Environment(
-        undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True, cache_size=0, optimized=False
-    )  # optimised, it would work out constants while it compiles
+        undefined=StrictUndefined,
+        autoescape=False,
+        keep_trailing_newline=True,
+        cache_size=0,
+        optimized=False,  # optimised, it would work out constants while it compiles
+        finalize=_weighed,
+    )
     for name in _DROPPED:
         del made.filters[name]
-    made.filters.update(quote=lambda value: shlex.quote(str(value)), join=_join, replace=_replace)
-    for name, filter_ in made.filters.items():
-        made.filters[name] = _measured(filter_)
-    made.filters.update(_counted=_counted, _tilde=_tilde)
+    made.filters.update(
+        quote=lambda value: shlex.quote(str(value)),
+        join=_join,
+        replace=_replace,
+        round=_round,
+        tojson=_tojson,
+    )
+    made.filters.update(_all_measured(made.filters))
+    made.tests.update(_all_measured(made.tests))
+    made.filters.update(_counted=_counted, _tilde=_tilde, _weighed=_weighed)
     for name in ("lipsum", "cycler", "joiner"):
         del made.globals[name]
     return made
@@ -166,10 +264,23 @@ def _environment() -> _Environment:
 ENVIRONMENT = _environment()
 
 
-def render_text(template: str, names: Mapping[str, Any]) -> str:
-    """``template`` with ``names``. TemplateRefused beyond the bounds; else whatever the template raises."""
+def _is_number(value: Any, below: float) -> bool:
+    return isinstance(value, int | float) and abs(value) < below
+
+
+@contextmanager
+def counted_steps() -> Iterator[None]:
+    """Within it all templates together have MAX_STEPS."""
     token = _steps.set(0)
     try:
-        return _bounded_concat(ENVIRONMENT.from_string(template).generate(names))
+        yield
     finally:
         _steps.reset(token)
+
+
+def render_text(template: str, names: Mapping[str, Any]) -> str:
+    """``template`` with ``names``, within ``counted_steps``.
+
+    TemplateRefused beyond the bounds; else whatever the template raises.
+    """
+    return _bounded_concat(ENVIRONMENT.from_string(template).generate(names))

@@ -9,7 +9,6 @@ task_postrun  the slot is free
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 from celery import signals
@@ -19,14 +18,11 @@ from containers.outcome import Reason
 from containers.supervise import Detached
 from executions.events import Event
 from executions.states import EventType
-from executions.worker.assignments import TASK, read_arguments
+from executions.worker.assignments import TASK
 from executions.worker.lifecycle import Ended, Held, RunWorker, Stopping
 from executions.worker.process import current_worker
 from executions.worker.slots import deliveries
 from scheduler_project.kernel.clock import utcnow
-from scheduler_project.kernel.errors import InvalidValue
-
-logger = logging.getLogger(__name__)
 
 
 class RunFailed(Exception):
@@ -65,16 +61,14 @@ def run_held(request: Any) -> Ended:
 
 
 @signals.task_prerun.connect(weak=False)
-def begin(task_id: str, task: Any, kwargs: dict[str, Any], **_: Any) -> None:
+def begin(task_id: str, task: Any, **_: Any) -> None:
     worker = current_worker()
     if task.name != TASK or worker is None:
         return
     worker.slots.occupy()
     delivery = deliveries.begin(task_id)
     try:
-        held = worker.begin(read_arguments(kwargs))
-    except InvalidValue as error:
-        logger.error("run_unreadable", extra={"task": task_id, "error": error.message})
+        held = worker.begin(delivery.assignment)
     except Stopping:
         delivery.give_back()
     except Exception:
@@ -117,8 +111,7 @@ def revoke(request: Any, **_: Any) -> None:
     worker = current_worker()
     if worker is None or request.name != TASK:
         return
-    deliveries.begin(request.id)
-    given = read_arguments(request.kwargs)
+    given = deliveries.begin(request.id).assignment
     worker.outbox.put(
         Event(
             type=EventType.CANCELLED,

@@ -20,7 +20,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from celery.exceptions import InvalidTaskError
 from celery.worker.request import Request
+
+from executions.worker.assignments import Assignment, read_arguments
+from scheduler_project.kernel.errors import InvalidValue
 
 logger = logging.getLogger(__name__)
 
@@ -79,16 +83,33 @@ class Slots:
 
 
 class RunRequest(Request):
-    """A delivery of a run. Celery acknowledges from a pool's thread; here that goes to the loop, once."""
+    """A delivery of a run. Celery acknowledges from a pool's thread; here that goes to the loop, once.
+
+    InvalidTaskError for what is no run, before anything has begun: the consumer buries it.
+    """
 
     slots: Slots | None = None
+    assignment: Assignment
     message: Any
+    _payload: Any
     _connection_errors: tuple[type[BaseException], ...]
     _answered = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+        try:
+            super().__init__(*args, **kwargs)
+            self.assignment = self._read()
+        except InvalidValue as error:
+            raise InvalidTaskError(error.message) from error
+        except Exception as error:  # a header may be anything
+            raise InvalidTaskError(f"{type(error).__name__}: {error}") from error
         deliveries.arrive(self)
+
+    def _read(self) -> Assignment:
+        extras = [self.args, self.eta, self.expires, *self.time_limits, *(self._payload[2] or {}).values()]
+        if any(extras):
+            raise InvalidValue("a run has named arguments only, no eta, expires, time limit or callback")
+        return read_arguments(self.kwargs)
 
     def acknowledge(self) -> None:
         self._answer(self._acknowledge_now)

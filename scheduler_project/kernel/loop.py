@@ -21,7 +21,11 @@ RunOnce = Callable[[], float]
 
 
 def run_until(stop: threading.Event, run_once: RunOnce, *, name: str) -> None:
-    """Call ``run_once`` until ``stop`` is set; a RetryableError is logged and tried again with back-off."""
+    """Call ``run_once`` until ``stop`` is set, whatever it raises: a service that is gone helps nobody.
+
+    Each failure is logged and tried again with back-off; what is no RetryableError is a fault of
+    ours, and is logged as an error with its traceback.
+    """
     delays = exponential()
     while not stop.is_set():
         try:
@@ -30,6 +34,9 @@ def run_until(stop: threading.Event, run_once: RunOnce, *, name: str) -> None:
         except RetryableError as error:
             delay = next(delays)
             logger.warning("service_retry", extra={"service": name, "error": error.message, "delay_s": delay})
+        except Exception:
+            delay = next(delays)
+            logger.exception("service_failed", extra={"service": name, "delay_s": delay})
         stop.wait(delay)
 
 
@@ -50,10 +57,6 @@ class BackgroundService:
         self._stop.set()
         self._thread.join(timeout)
         return not self._thread.is_alive()
-
-    @property
-    def alive(self) -> bool:
-        return self._thread.is_alive()
 
 
 def stop_on_signals(stop: threading.Event) -> None:

@@ -27,6 +27,7 @@ def start(options: Options, given: Mapping[str, str]) -> int:
     """Claim what the start needs and live; the exit code. Refused where something else has it."""
     begun = utcnow()
     interrupts = Interrupts()
+    interrupts.listen()
     console = Console(lost=interrupts.request)
     claim_home(options.folder)
     claim_lock(options.folder)
@@ -36,7 +37,6 @@ def start(options: Options, given: Mapping[str, str]) -> int:
     tree.end_leftovers()
     bound = claim_port(options.port)
     console.say(f"Punctual keeps its state in {options.home}")
-    interrupts.listen()
     return tree.live(bound, interrupts, begun)
 
 

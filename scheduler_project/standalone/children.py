@@ -54,9 +54,12 @@ def spawn(program: Program) -> int:
     _flush()
     supervisor = os.getpid()
     log = os.open(program.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    # Blocked: a signal to the child before it has forgotten the supervisor's handlers would be lost in them.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED)
     pid = os.fork()
     if pid == 0:
         _live_as(program, supervisor, log)
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
     os.close(log)
     return pid
 
@@ -104,6 +107,7 @@ def _forget_signals() -> None:
     signal.set_wakeup_fd(-1)
     for number in HANDLED:
         signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED)
 
 
 def _arrange_descriptors(program: Program, log: int) -> None:

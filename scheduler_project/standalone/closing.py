@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from scheduler_project.standalone.claims import ADDRESS
-from scheduler_project.standalone.programs import set_up_django
+from scheduler_project.startup import set_up_django
 
 
 def web_answers(port: int) -> bool:

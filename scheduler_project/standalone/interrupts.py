@@ -14,6 +14,15 @@ SAME_REQUEST_S = 0.5
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
+def hold() -> None:
+    """Keep requests to stop until somebody listens, also over an exec.
+
+    While Python and the settings are being read nobody can heed them, and Python's own answer to
+    Ctrl-C would be a traceback.
+    """
+    signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
+
+
 class Interrupts:
     """Counts requests to stop, and wakes a sleeper when any signal arrives.
 
@@ -50,6 +59,7 @@ class Interrupts:
         signal.signal(signal.SIGCHLD, _ignore)
         for number in STOPPING:
             signal.signal(number, self._handle)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)
 
     def sleep(self, seconds: float) -> None:
         """Until a signal arrives, at most ``seconds``."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from dotenv import dotenv_values
+from scheduler_project.env import given_variables
 
 BASE_DIR = Path(__file__).resolve().parent.parent.parent
 ONCE_LIMIT_S = 120.0
@@ -52,9 +52,5 @@ class Options:
 
 
 def given_environment(base: Path = BASE_DIR, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """What was given, in the environment or in ``.env``; a blank variable counts as not given.
-
-    Not what settings.py sees: that also has the addresses of the last start's parts.
-    """
-    lines = {name: value or "" for name, value in dotenv_values(base / ".env").items()}
-    return {name: value for name, value in {**lines, **environment}.items() if value.strip()}
+    """What was given. Not what settings.py sees: that also has the addresses of the last start's parts."""
+    return given_variables(base / ".env", environment)

@@ -70,7 +70,7 @@ class Parts:
             env["WAREHOUSE_URL"] = self.postgres.url("warehouse", "warehouse")
         handed_on = [name for name in self._given.get("PUNCTUAL_RUN_ENV", "").split(",") if name.strip()]
         env["PUNCTUAL_RUN_ENV"] = ",".join(dict.fromkeys([*handed_on, "WAREHOUSE_URL"]))
-        programs = str(Path(sys.executable).parent)
-        env.setdefault("PUNCTUAL_PROCESS_PATH", f"{programs}:{os.environ.get('PATH', os.defpath)}")
+        folders = [str(Path(sys.executable).parent), *os.environ.get("PATH", os.defpath).split(":")]
+        env.setdefault("PUNCTUAL_PROCESS_PATH", ":".join(name for name in folders if name.startswith("/")))
         env.setdefault("PUNCTUAL_PROCESS_WORKDIR", str(self._options.examples))
         return env

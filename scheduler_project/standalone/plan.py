@@ -15,7 +15,6 @@ from scheduler_project.standalone.parts import Parts
 from scheduler_project.standalone.reporter import report
 
 CELERY = ("-A", "scheduler_project")
-QUIET = ("-l", "WARNING")
 
 
 class Plan:
@@ -26,18 +25,20 @@ class Plan:
         self._logs = logs
         self._env = parts.environment(runtime)
         self._worker_env = parts.worker_environment(runtime)
+        # Where nobody asked for more, Celery's processes say only what is wrong.
+        self._level = ("-l", self._env.get("PUNCTUAL_LOG_LEVEL", "WARNING"))
 
     def migration(self) -> Program:
         return self._once("migrate", programs.manage("migrate", "--no-input", "-v", "0"))
 
     def services(self, bound: socket.socket) -> list[Program]:
         """All that stay, in the order in which they are started; ``bound`` is the web server's socket."""
-        maintenance = ("worker", "-Q", "maintenance", "-P", "solo", "-n", "maintenance@%h", *QUIET)
+        maintenance = ("worker", "-Q", "maintenance", "-P", "solo", "-n", "maintenance@%h", *self._level)
         return [
             self._manage("recorder", "record_events"),
             self._manage("auditor", "audit_events"),
-            self._celery("worker", self._worker_env, "worker", *QUIET, stop_timeout_s=30.0),
-            self._celery("beat", self._env, "beat", *QUIET),
+            self._celery("worker", self._worker_env, "worker", *self._level, stop_timeout_s=30.0),
+            self._celery("beat", self._env, "beat", *self._level),
             Program(
                 name="web",
                 body=programs.web(bound),

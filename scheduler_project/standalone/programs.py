@@ -11,6 +11,8 @@ import sys
 from collections.abc import Callable
 from types import FrameType
 
+from scheduler_project.startup import run_command
+
 WARM = (
     "celery.__main__",
     "celery.apps.beat",
@@ -63,10 +65,8 @@ def manage(*words: str) -> Callable[[], int]:
     """``manage.py`` with these words."""
 
     def body() -> int:
-        from django.core.management import execute_from_command_line
-
         sys.argv = ["manage.py", *words]
-        execute_from_command_line(sys.argv)
+        run_command(sys.argv)
         return 0
 
     return body
@@ -103,10 +103,3 @@ def web(bound: socket.socket) -> Callable[[], int]:
 
 def _leave(_number: int, _frame: FrameType | None) -> None:
     raise SystemExit(0)
-
-
-def set_up_django() -> None:
-    """Settings and models, for bodies that are no command."""
-    import django
-
-    django.setup()

@@ -13,7 +13,7 @@ from scheduler_project.kernel.loop import stop_on_signals
 from scheduler_project.standalone import demo, once
 from scheduler_project.standalone.changes import Change, Changes
 from scheduler_project.standalone.options import ONCE_LIMIT_S, Options
-from scheduler_project.standalone.programs import set_up_django
+from scheduler_project.startup import set_up_django
 
 logger = logging.getLogger(__name__)
 PAUSE_S = 0.3

@@ -73,6 +73,8 @@ class Supervisor:
     # --- Start -------------------------------------------------------------------------------
 
     def start(self, program: Program) -> None:
+        """StopRequested or StopAtOnce where a signal has asked for the end meanwhile."""
+        self._heed()
         child = _Child(program, exponential(0.2, 2.0, LONGEST_DELAY_S))
         self._children[program.name] = child
         self._start(child)
@@ -131,6 +133,10 @@ class Supervisor:
 
     # --- Stop --------------------------------------------------------------------------------
 
+    def wind_down(self) -> None:
+        """From here on nothing is restarted, and the request to stop is being heeded already."""
+        self._stopping = True
+
     def stop(self, names: Sequence[str]) -> list[str]:
         """End ``names`` together and wait; says which had to be killed. Others are not restarted any more."""
         self._stopping = True
@@ -177,15 +183,18 @@ class Supervisor:
         self._interrupts.sleep(seconds)
         self._reap()
         self._world.turn()
-        if patient and self._interrupts.at_once:
-            raise StopAtOnce
+        self._heed(patient=patient)
         if self._stopping:
             return
-        if self._interrupts.stop:
-            raise StopRequested
         for child in list(self._children.values()):
             if child.again_at is not None and monotonic() >= child.again_at:
                 self._start(child)
+
+    def _heed(self, *, patient: bool = True) -> None:
+        if patient and self._interrupts.at_once:
+            raise StopAtOnce
+        if self._interrupts.stop and not self._stopping:
+            raise StopRequested
 
     def _reap(self) -> None:
         for child in list(self._children.values()):

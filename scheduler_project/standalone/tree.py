@@ -180,6 +180,7 @@ class Tree:
     # --- Stop --------------------------------------------------------------------------------
 
     def _stop(self) -> None:
+        self._supervisor.wind_down()
         lasting = {name for names in (*STOPS, *SERVERS) for name in names}
         self._stop_step(tuple(name for name in self._supervisor.names if name not in lasting))
         for names in STOPS:

@@ -120,7 +120,7 @@ def test_a_recurring_job_goes_on_from_the_planned_time(system: System) -> None:
     planned = [row["scheduled_for"] for row in system.executions(job)]
     assert all((later - earlier) % SECOND == timedelta(0) for earlier, later in pairwise(planned))
     assert all(row["started_at"] - row["scheduled_for"] < SECOND for row in rows)
-    system.manage("shell", "-c", f"from jobs.models import Job; Job.objects.filter(id='{job}').delete()")
+    system.console.run("from jobs.models import Job; Job.objects.filter(id=job).delete()", job=job)
 
 
 def test_a_running_run_is_cancelled_and_its_process_is_gone(system: System, tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_a_running_run_is_cancelled_and_its_process_is_gone(system: System, tmp_
     run = system.wait_for(
         lambda: [row for row in system.executions(job) if row["state"] == "Active"], "the row is Active"
     )[0]
-    cancel(system, run["id"])
+    cancel(system, run)
     (run,) = system.wait_all_terminal([job], 1)
     assert (run["state"], run["reason"], run["attempt"]) == ("Cancelled", "user", 1)
     assert not Path(f"/proc/{mark.read_text().strip()}").exists()
@@ -138,23 +138,21 @@ def test_a_running_run_is_cancelled_and_its_process_is_gone(system: System, tmp_
 
 def test_a_waiting_run_is_cancelled_and_does_not_start(system: System, tmp_path: Path) -> None:
     mark = tmp_path / "ran"
-    # Long enough for the cancelling command to start on a loaded machine.
     job, later = system.create_jobs(
-        body("unwanted", f"touch {mark}", {"after": "15s"}), body("after it", "true", {"after": "16s"})
+        body("unwanted", f"touch {mark}", {"after": "5s"}), body("after it", "true", {"after": "6s"})
     )
     (run,) = system.executions(job)
-    cancel(system, run["id"])
+    cancel(system, run)
     system.wait_all_terminal([later], 1)
     (run,) = system.executions(job)
     assert (run["state"], run["reason"]) == ("Cancelled", "user")
     assert not mark.exists()
 
 
-def cancel(system: System, execution_id: Any) -> None:
-    system.manage(
-        "shell",
-        "-c",
+def cancel(system: System, execution: dict[str, Any]) -> None:
+    system.console.run(
         "from uuid import UUID; from executions.services import cancel_execution;"
         "from scheduler_project.kernel.clock import utcnow;"
-        f"print(cancel_execution(UUID('{execution_id}'), 'tests', utcnow()))",
+        "cancel_execution(UUID(execution), 'tests', utcnow())",
+        execution=str(execution["id"]),
     )

@@ -34,7 +34,7 @@ def test_all_runs_end_after_a_kill_and_a_restart(system: System, victim: str, tm
     system.wait_for(lambda: ledger.exists() and len(ledger.read_text().split()) > 20, "runs are under way")
     process.kill()
     system.start(victim)
-    rows = system.wait_all_terminal(jobs, RUNS, timeout_s=90)
+    rows = system.wait_all_terminal(jobs, RUNS)
     assert Counter(row["state"] for row in rows) == {"Completed Normally": RUNS}
     started = Counter(ledger.read_text().split())
     assert set(started) == {str(row["id"]) for row in rows}

@@ -83,10 +83,10 @@ def test_a_run_whose_process_is_gone_is_lost_and_starts_again(system: System, tm
 
 
 def forget_container(system: System, run: dict[str, Any]) -> None:
-    system.manage(
-        "shell",
-        "-c",
+    system.console.run(
         "from uuid import UUID; from executions.worker.process import configured_runtime;"
         "from containers.spec import container_name;"
-        f"configured_runtime().forget(container_name(UUID('{run['id']}'), {run['attempt']}))",
+        "configured_runtime().forget(container_name(UUID(execution), attempt))",
+        execution=str(run["id"]),
+        attempt=run["attempt"],
     )

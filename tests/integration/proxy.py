@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
+from collections.abc import Iterator
+from urllib.parse import urlsplit
 
 from tests.relay import relay, shut
 
@@ -46,3 +48,15 @@ class TcpProxy:
                 server = socket.create_connection(self._server)
                 self._pairs += [client, server]
                 relay(client, server)
+
+
+@contextlib.contextmanager
+def proxy_before(url: str) -> Iterator[tuple[TcpProxy, str]]:
+    """A proxy before the server that ``url`` names with its port, and the URL that leads through it."""
+    parts = urlsplit("//" + url.split("://", 1)[1])
+    host, port = parts.hostname or "127.0.0.1", parts.port or 0
+    proxy = TcpProxy(host, port)
+    try:
+        yield proxy, url.replace(f"{parts.netloc.rpartition('@')[2]}/", f"127.0.0.1:{proxy.port}/", 1)
+    finally:
+        proxy.close()

@@ -10,6 +10,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from scheduler_project.standalone.options import BASE_DIR, Options
+from scheduler_project.startup import CannotStart, end_with, require_places
 
 
 class Command(BaseCommand):
@@ -29,6 +30,10 @@ class Command(BaseCommand):
     def handle(self, *_args: Any, **options: Any) -> NoReturn:
         if options["once"] and not options["demo"]:
             raise CommandError("--once needs --demo.")
+        try:
+            require_places()
+        except CannotStart as refusal:
+            end_with(refusal)
         wanted = Options(
             home=str(settings.PUNCTUAL_HOME),
             port=settings.PUNCTUAL_PORT,

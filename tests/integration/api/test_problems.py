@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import json
 import logging
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import psycopg
 import pytest
-from django.db.utils import OperationalError
+from django.conf import settings
+from django.db import connection
 from rest_framework.test import APIClient
 
-from executions.store import StoreUnavailable
+from executions.store import default_store
 from jobs.models import Job
+from scheduler_project.kernel.clock import monotonic
 from tests.example_body import BODY
 from tests.integration.api.conftest import create, problem_of
+from tests.integration.proxy import TcpProxy, proxy_before
+from tests.integration.troubles import End, closed, read_only
+from tests.services import with_path
 
 pytestmark = pytest.mark.django_db
 
@@ -197,22 +206,94 @@ def test_a_wrong_query_parameter_is_named(root: APIClient, path: str, query: str
     assert set(problem_of(root.get(f"/api/v1/{path}?{query}"), 400)["errors"]) == {name}
 
 
-def test_a_part_that_is_away_is_a_503_that_says_when_to_try_again(
-    root: APIClient, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("trouble", [read_only, closed])
+def test_a_database_that_cannot_serve_is_a_503_that_says_when_to_try_again(
+    root: APIClient, trouble: Callable[[], End]
 ) -> None:
-    for error in (
-        OperationalError("server closed the connection"),
-        StoreUnavailable("Redis does not answer"),
-    ):
-
-        def fail(*_: object, error: Exception = error, **__: object) -> None:
-            raise error
-
-        monkeypatch.setattr("jobs.services.insert", fail)
+    end = trouble()
+    try:
         answer = post(root, json.dumps(BODY))
-        body = problem_of(answer, 503)
-        assert int(answer["Retry-After"]) > 0
-        assert str(error) not in json.dumps(body)
+    finally:
+        end()
+        connection.close()
+    body = problem_of(answer, 503)
+    assert int(answer["Retry-After"]) > 0
+    assert "SQL" not in json.dumps(body)
+
+
+@pytest.fixture
+def postgres(monkeypatch: pytest.MonkeyPatch) -> Iterator[TcpProxy]:
+    """A proxy before PostgreSQL, through which Django connects from its next connection on."""
+    with psycopg.connect(database_url()) as direct:
+        proxy = TcpProxy("127.0.0.1", direct.info.port)
+    for name, value in (("HOST", "127.0.0.1"), ("PORT", proxy.port)):
+        monkeypatch.setitem(connection.settings_dict, name, value)
+    connection.close()
+    yield proxy
+    connection.close()
+    proxy.close()
+
+
+def database_url() -> str:
+    """The address of the tests' own database."""
+    return with_path(settings.DATABASE_URL, str(connection.settings_dict["NAME"]))
+
+
+def assert_says_when_to_try_again(answer: Any) -> None:
+    body = problem_of(answer, 503)
+    assert int(answer["Retry-After"]) > 0
+    assert "connection" not in json.dumps(body)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_database_that_is_away_is_a_503_that_says_when_to_try_again(
+    root: APIClient, postgres: TcpProxy
+) -> None:
+    postgres.go_away()
+    assert_says_when_to_try_again(post(root, json.dumps(BODY)))
+    postgres.come_back()
+    connection.close()  # a server does between requests
+    create(root)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_database_that_goes_away_in_the_middle_is_a_503_and_nothing_is_saved(
+    root: APIClient, postgres: TcpProxy
+) -> None:
+    with psycopg.connect(database_url()) as holder, ThreadPoolExecutor(1) as pool:
+        holder.execute("LOCK TABLE executions_execution")
+        cutting = pool.submit(cut_once_one_waits, postgres)
+        answer = post(root, json.dumps(BODY))
+        cutting.result()
+    assert_says_when_to_try_again(answer)
+    connection.close()  # a server does between requests
+    assert not Job.objects.exists()
+    create(root)
+
+
+def cut_once_one_waits(postgres: TcpProxy) -> None:
+    """Cut all connections when one of them waits for a lock."""
+    waiting = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    deadline = monotonic() + 30
+    with psycopg.connect(database_url(), autocommit=True) as watcher:
+        while not watcher.execute(waiting).fetchone():
+            assert monotonic() < deadline
+            time.sleep(0.02)
+    postgres.cut()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_while_redis_is_away_a_job_is_created_all_the_same(
+    root: APIClient, settings: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    with proxy_before(settings.REDIS_URL) as (redis, settings.REDIS_URL):
+        default_store.cache_clear()
+        redis.go_away()
+        create(root, schedule="now")
+    default_store.cache_clear()
+    assert Job.objects.count() == 1
+    assert "push_lost" in caplog.text
 
 
 def test_our_own_fault_is_a_500_with_a_reference_that_the_log_has(

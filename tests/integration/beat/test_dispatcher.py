@@ -9,12 +9,13 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from kombu import Exchange, Queue
 
 from beat import dispatcher as dispatching
 from beat.dispatcher import Dispatcher, DispatchTimes
 from beat.ownership import Ownership
-from executions.bus.connection import BusUnavailable, connect
-from executions.bus.publishing import EventPublisher, RunMessage, RunPublisher
+from executions.bus.connection import connect
+from executions.bus.publishing import EventPublisher, RunPublisher
 from executions.bus.topology import RECORDER, event_queue, work_queue
 from executions.entries import Entry, spec_head
 from executions.events import Event, decode
@@ -23,34 +24,26 @@ from executions.runspecs import Spec
 from executions.states import EventType
 from executions.window import Window
 from executions.worker.assignments import read_arguments
-from scheduler_project.kernel.clock import utcnow
+from scheduler_project.kernel.clock import monotonic, utcnow
 from tests.integration.making import SPEC, entry_for
+from tests.integration.proxy import TcpProxy, proxy_before
 
 QUEUE = "runs-of-the-dispatcher"
 LEASE = timedelta(milliseconds=300)
 
 
-class Refusing(RunPublisher):
-    """The broker refuses what is at ``positions``; all else goes to the real one."""
-
-    positions: frozenset[int] = frozenset()
-    away = False
-
-    def publish(self, messages: Sequence[RunMessage]) -> set[int]:
-        if self.away:
-            raise BusUnavailable("away")
-        super().publish([m for n, m in enumerate(messages) if n not in self.positions])
-        return set(self.positions)
-
-
 @pytest.fixture
-def runs() -> Iterator[Refusing]:
-    found = Refusing("executions.run", QUEUE, "test")
+def runs() -> Iterator[RunPublisher]:
+    found = RunPublisher("executions.run", QUEUE, "test")
+    delete_queues()
+    yield found
+    found.close()
+
+
+def delete_queues() -> None:
     with connect() as connection, connection.channel() as channel:
         for queue in (QUEUE, RECORDER):
             channel.queue_delete(queue)  # type: ignore[attr-defined]
-    yield found
-    found.close()
 
 
 @pytest.fixture
@@ -60,7 +53,7 @@ def wanted() -> list[tuple[int, bytes]]:
 
 @pytest.fixture
 def dispatcher(
-    window: Window, ownership: Ownership, runs: Refusing, wanted: list[tuple[int, bytes]]
+    window: Window, ownership: Ownership, runs: RunPublisher, wanted: list[tuple[int, bytes]]
 ) -> Iterator[Dispatcher]:
     times = DispatchTimes(LEASE, timedelta(minutes=5))
     found = Dispatcher(
@@ -111,32 +104,77 @@ def test_what_is_due_is_sent_cleared_noted_and_said(dispatcher: Dispatcher, wind
     assert sent_runs() == []
 
 
+def narrow_queue(name: str) -> Queue:
+    """A work queue with room for one run: RabbitMQ refuses the others."""
+    room = {"x-max-length": 1, "x-overflow": "reject-publish"}
+    return Queue(name, Exchange(name, type="direct"), routing_key=name, queue_arguments=room)
+
+
 def test_what_is_refused_stays_in_flight_and_goes_out_after_its_lease(
-    dispatcher: Dispatcher, window: Window, runs: Refusing
+    dispatcher: Dispatcher, window: Window, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(dispatcher._runs, "_queue", narrow_queue(QUEUE))
     entries = due_entries(3)
     window.add(entries, {SPEC.id: SPEC.canonical})
-    runs.positions = frozenset({0, 2})
     dispatcher.tick()
     assert sorted(places(window, entries)) == [(False, True), (True, False), (True, False)]
     assert len(queued_events()) == 1
-    runs.positions = frozenset()
     dispatcher.tick()
     assert len(sent_runs()) == 1
-    time.sleep(LEASE.total_seconds())
-    dispatcher.tick()
-    assert len(sent_runs()) == 2
+    for left in (1, 0):
+        tick_until_sent(dispatcher, window, entries, len(entries) - left)
+        assert len(sent_runs()) == 1
     assert places(window, entries) == [(False, True)] * 3
 
 
-def test_a_broker_that_is_away_marks_nothing_as_sent(
-    dispatcher: Dispatcher, window: Window, runs: Refusing
+def tick_until_sent(dispatcher: Dispatcher, window: Window, entries: Sequence[Entry], number: int) -> None:
+    """A lease has to end before a run goes out again."""
+    deadline = monotonic() + 15
+    while sum(sent for _, sent in places(window, entries)) < number:
+        assert monotonic() < deadline
+        time.sleep(dispatcher.tick())
+
+
+def test_runs_for_a_queue_that_has_gone_stay_in_flight_and_go_out_once_it_is_made_anew(
+    dispatcher: Dispatcher, window: Window
 ) -> None:
+    send_one(dispatcher, window)
+    delete_queues()
     entries = due_entries(2)
     window.add(entries, {SPEC.id: SPEC.canonical})
-    runs.away = True
+    dispatcher.tick()
+    assert places(window, entries) == [(True, False)] * 2
+    tick_until_sent(dispatcher, window, entries, 2)
+    assert sorted(sent_runs()) == sorted(entry.execution_id for entry in entries)
+
+
+def send_one(dispatcher: Dispatcher, window: Window) -> None:
+    """So that the publisher is connected and has declared its queue."""
+    entries = due_entries(1)
+    window.add(entries, {SPEC.id: SPEC.canonical})
+    dispatcher.tick()
+    assert places(window, entries) == [(False, True)]
+
+
+@pytest.fixture
+def rabbitmq(settings: Any) -> Iterator[TcpProxy]:
+    """A proxy before RabbitMQ, through which everything goes."""
+    with proxy_before(settings.BROKER_URL) as (proxy, url):
+        settings.BROKER_URL = url
+        yield proxy
+
+
+def test_a_broker_that_is_away_marks_nothing_as_sent(
+    rabbitmq: TcpProxy, dispatcher: Dispatcher, window: Window
+) -> None:
+    send_one(dispatcher, window)
+    entries = due_entries(2)
+    window.add(entries, {SPEC.id: SPEC.canonical})
+    rabbitmq.go_away()
     assert dispatcher.tick() == dispatching.UNAVAILABLE_S
     assert places(window, entries) == [(True, False)] * 2
+    rabbitmq.come_back()
+    tick_until_sent(dispatcher, window, entries, 2)
 
 
 def test_a_run_whose_spec_is_missing_waits_in_flight_until_it_is_brought(
@@ -148,8 +186,7 @@ def test_a_run_whose_spec_is_missing_waits_in_flight_until_it_is_brought(
     assert wanted == [(3, spec_head(SPEC.id))]
     assert places(window, entries) == [(True, False)]
     window.put_specs(3, {SPEC.id: SPEC.canonical})
-    time.sleep(LEASE.total_seconds())
-    dispatcher.tick()
+    tick_until_sent(dispatcher, window, entries, 1)
     assert sent_runs() == [entries[0].execution_id]
 
 

@@ -112,3 +112,17 @@ def test_a_run_that_is_to_stop_gets_its_tombstone_again(sweeper: Sweeper, store:
     sweeper.run_once()
     assert Claims(store, "w", LEASE).claim(run, 1) == "stopped"
     assert Claims(store, "w", LEASE).claim(run, 1, reattach=True) == "won"
+
+
+def test_a_row_that_cannot_be_judged_holds_up_no_other(
+    sweeper: Sweeper, window: Window, store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    broken, lost = make_runs(2)
+    record([said(STARTED, broken, worker="w"), said(STARTED, lost, worker="dead")], utcnow() - 11 * S)
+    claims = Claims(store, "w", LEASE)
+    claims.claim(broken, 1)
+    claims.finish(broken, 1, b"no event", LEASE)
+    sweeper.run_once()
+    assert [found.execution_id for found in pop(window).runs] == [lost]
+    assert 8 * S < check_at(broken) < 11 * S
+    assert "row_not_judged" in [line.getMessage() for line in caplog.records]

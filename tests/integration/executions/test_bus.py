@@ -6,39 +6,38 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import pytest
-from django.db.utils import OperationalError
+from django.db.utils import DataError, IntegrityError
+from redis import Redis
 
-from executions import auditor as auditing
-from executions import recorder as recording
 from executions.auditor import auditor
 from executions.bus import consuming
 from executions.bus.connection import BusUnavailable, broker_errors, connect
-from executions.bus.consuming import BatchConsumer
+from executions.bus.consuming import BatchConsumer, Handle
+from executions.bus.dead_letters import dead_letters
 from executions.bus.depth import messages_waiting
-from executions.bus.publishing import EventPublisher, RunMessage, RunPublisher
+from executions.bus.publishing import DECLARE_AGAIN_S, EventPublisher, RunMessage, RunPublisher
 from executions.bus.topology import (
     AUDITOR,
     DEAD,
     RECORDER,
-    dead_letter_queue,
     event_queue,
     transport_options,
     work_queue,
 )
-from executions.database import DatabaseUnavailable
 from executions.events import Event, encode
 from executions.models import Execution, ExecutionEvent
 from executions.recorder import recorder
 from executions.store import Store
 from scheduler_project.kernel.clock import monotonic
-from scheduler_project.kernel.errors import RetryableError
-from tests.integration.making import COMPLETED, STARTED, make_run, make_runs, said
+from scheduler_project.kernel.errors import InvalidValue, RetryableError
+from tests.integration.making import COMPLETED, STARTED, make_runs, said
 from tests.integration.proxy import TcpProxy
 
 WORK = "runs-of-a-test"
@@ -112,11 +111,15 @@ def short_idle(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(consuming, "IDLE_S", 0.2)
 
 
-def run_until(consumer: BatchConsumer, reached: Callable[[], bool]) -> None:
+def run_until(
+    consumer: BatchConsumer,
+    reached: Callable[[], bool],
+    work: Callable[[BatchConsumer], object] | None = None,
+) -> None:
     deadline = monotonic() + 15
     while not reached():
         assert monotonic() < deadline
-        consumer.run_once()
+        (work or BatchConsumer.run_once)(consumer)
 
 
 def assert_waiting(number: int, *queues: str) -> None:
@@ -133,16 +136,10 @@ def assert_empty(queue: str) -> None:
         assert event_queue(queue).bind(channel).get() is None
 
 
-def buried() -> list[tuple[bytes, str]]:
-    """What the dead-letter queue holds, with the reasons."""
-    found = []
-    with connect() as connection, connection.channel() as channel:
-        queue = dead_letter_queue().bind(channel)
-        while (message := queue.get(accept=["json"])) is not None:
-            body: Any = message.body
-            found.append((body if isinstance(body, bytes) else body.encode(), message.headers["reason"]))
-            message.ack()
-    return found
+def buried() -> list[tuple[str, str, str]]:
+    """What the dead-letter queue holds: body, queue, reason."""
+    with dead_letters(100) as letters:
+        return [(letter.body, letter.queue, letter.reason) for letter in letters]
 
 
 # Consuming
@@ -182,32 +179,82 @@ def test_what_cannot_be_read_is_buried_and_stops_nobody(
     consumer = consume(lambda: BatchConsumer(RECORDER, seen.extend))
     run_until(consumer, lambda: len(seen) == 2)
     assert seen == [first, last]
-    ((body, reason),) = buried()
-    assert (body if isinstance(body, bytes) else body.encode("utf-8", "surrogateescape")).startswith(
-        poison[:8]
-    )
-    assert reason.startswith(f"{RECORDER}: ")
+    ((body, queue, reason),) = buried()
+    assert body == poison.decode(errors="replace")
+    assert queue == RECORDER
+    assert reason.startswith("not a message of events")
 
 
-def test_what_cannot_be_applied_is_buried_alone(
-    broker: str, publisher: EventPublisher, consume: Callable[..., BatchConsumer]
+def refuse(error: Exception, poison: Event, seen: list[Event]) -> Handle:
+    """A handler of events that cannot apply ``poison``."""
+
+    def handle(batch: list[Event]) -> None:
+        if poison in batch:
+            raise error
+        seen.extend(batch)
+
+    return handle
+
+
+def work(consumer: BatchConsumer) -> None:
+    """One round, as the loop around it does it."""
+    with suppress(RetryableError):
+        consumer.run_once()
+
+
+@pytest.mark.parametrize("error", [DataError("too long"), IntegrityError("no such row"), InvalidValue("?")])
+def test_what_has_wrong_values_is_buried_alone_and_at_once(
+    broker: str, publisher: EventPublisher, consume: Callable[..., BatchConsumer], error: Exception
 ) -> None:
-    seen: list[UUID] = []
+    seen: list[Event] = []
     events = [said(STARTED, uuid4()) for _ in range(5)]
     for event in events:
         publisher.publish(encode([event]))
-
-    def handle(batch: list[Event]) -> None:
-        if events[2] in batch:
-            raise ValueError("cannot be applied")
-        seen.extend(event.execution_id for event in batch)
-
-    consumer = consume(lambda: BatchConsumer(RECORDER, handle))
+    consumer = consume(lambda: BatchConsumer(RECORDER, refuse(error, events[2], seen)))
     run_until(consumer, lambda: len(seen) == 4)
-    assert seen == [event.execution_id for event in events if event is not events[2]]
-    ((_, reason),) = buried()
-    assert reason == f"{RECORDER}: ValueError: cannot be applied"
+    assert seen == [event for event in events if event is not events[2]]
+    ((_, queue, reason),) = buried()
+    assert (queue, reason) == (RECORDER, f"{type(error).__name__}: {error}")
+    consumer.close()
     assert_empty(RECORDER)
+
+
+def test_what_fails_for_a_reason_that_may_pass_is_tried_six_times_and_stops_nobody(
+    broker: str, publisher: EventPublisher, consume: Callable[..., BatchConsumer]
+) -> None:
+    seen: list[Event] = []
+    first, poison, last = (said(STARTED, uuid4()) for _ in range(3))
+    for event in (first, poison, last):
+        publisher.publish(encode([event]))
+    consumer = consume(lambda: BatchConsumer(RECORDER, refuse(KeyError("a fault of ours"), poison, seen)))
+    run_until(consumer, lambda: len(seen) == 2, work)
+    rounds = 1
+    while not buried():
+        work(consumer)
+        rounds += 1
+        assert rounds <= 6
+    assert rounds == 6
+    assert seen == [first, last]
+    consumer.close()
+    assert_empty(RECORDER)
+
+
+def test_a_dead_letter_is_replayed_to_the_queue_that_it_came_from(
+    broker: str, publisher: EventPublisher, consume: Callable[..., BatchConsumer]
+) -> None:
+    refused: list[Event] = []
+    seen: list[Event] = []
+    event = said(STARTED, uuid4())
+    publisher.publish(encode([event]))
+    first = consume(lambda: BatchConsumer(AUDITOR, refuse(DataError("too long"), event, refused)))
+    run_until(first, lambda: bool(buried()))
+    first.close()
+    with dead_letters(10) as letters:
+        for letter in letters:
+            letter.replay()
+    run_until(consume(lambda: BatchConsumer(AUDITOR, seen.extend)), lambda: bool(seen))
+    assert seen == [event]
+    assert buried() == []
 
 
 def test_a_batch_stays_in_hand_while_its_handler_cannot_work(
@@ -254,43 +301,15 @@ def test_recorder_and_auditor_turn_events_into_rows(
     broker: str, publisher: EventPublisher, consume: Callable[..., BatchConsumer]
 ) -> None:
     ran = make_runs(50)
-    for kind in (STARTED, COMPLETED, STARTED):
-        publisher.publish(encode([said(kind, run, worker="w") for run in ran]))
+    started, completed = ([said(kind, run, worker="w") for run in ran] for kind in (STARTED, COMPLETED))
+    for events in (started, completed, started):
+        publisher.publish(encode(events))
     publisher.publish(encode([said(STARTED, uuid4())]))
     run_until(
         consume(recorder),
         lambda: Execution.objects.filter(state="Completed Normally").count() == 50,
     )
     run_until(consume(auditor), lambda: ExecutionEvent.objects.filter(execution_id__in=ran).count() == 100)
-
-
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("service", [recording, auditing])
-def test_a_database_that_is_away_costs_no_event(
-    broker: str,
-    publisher: EventPublisher,
-    consume: Callable[..., BatchConsumer],
-    monkeypatch: pytest.MonkeyPatch,
-    service: Any,
-) -> None:
-    def away(*_: Any, **__: Any) -> None:
-        raise OperationalError("the server closed the connection")
-
-    run = make_run()
-    publisher.publish(encode([said(COMPLETED, run)]))
-    consumer = consume(recorder if service is recording else auditor)
-    with monkeypatch.context() as patch:
-        patch.setattr(service, "record" if service is recording else "append_history", away)
-        for _ in range(2):
-            with pytest.raises(DatabaseUnavailable):
-                consumer.run_once()
-    consumer.run_once()
-    found = (
-        Execution.objects.filter(state="Completed Normally")
-        if service is recording
-        else ExecutionEvent.objects
-    )
-    assert found.count() == 1
 
 
 # Publishing runs
@@ -323,6 +342,39 @@ def test_runs_for_a_queue_that_has_gone_are_refused_and_then_it_is_made_anew(
     assert runs.publish(messages(5)) == {0, 1, 2, 3, 4}
     assert runs.publish(messages(5)) == set()
     assert_waiting(5, WORK)
+
+
+def test_an_event_reaches_a_queue_that_was_deleted_under_its_publisher(
+    rabbitmq: TcpProxy, publisher: EventPublisher
+) -> None:
+    body = encode([said(STARTED, uuid4())])
+    publisher.publish(body)
+    purge()
+    wait_for_declaration(publisher)
+    publisher.publish(body)
+    assert_waiting(1, RECORDER)
+    assert_waiting(1, AUDITOR)
+
+
+def test_an_event_reaches_its_queues_after_redis_has_lost_their_bindings(
+    settings: Any, publisher: EventPublisher
+) -> None:
+    use_broker(settings, settings.REDIS_URL)
+    body = encode([said(STARTED, uuid4())])
+    publisher.publish(body)
+    Redis.from_url(settings.REDIS_URL).flushdb()
+    wait_for_declaration(publisher)
+    publisher.publish(body)
+    assert_waiting(1, RECORDER)
+    assert_waiting(1, AUDITOR)
+    broker_errors.cache_clear()
+
+
+def wait_for_declaration(publisher: EventPublisher) -> None:
+    """Queues are declared again when their last declaration is a second old."""
+    due = publisher.declared_at + DECLARE_AGAIN_S
+    while monotonic() < due:
+        time.sleep(0.02)
 
 
 def test_a_connection_that_is_cut_is_said_to_be_and_the_next_one_works(

@@ -12,7 +12,7 @@ from executions.ids import execution_id
 from executions.store import Store, StoreUnavailable
 from executions.window import Window
 from executions.worker.leases import LeaseKeeper
-from scheduler_project.kernel.clock import utcnow
+from scheduler_project.kernel.clock import monotonic, utcnow
 
 LEASE = timedelta(seconds=30)
 KEEP = timedelta(minutes=1)
@@ -82,10 +82,12 @@ def test_given_up_another_may_claim_at_once(claims_of: Callable[..., Claims], ru
 
 
 def test_renewing_keeps_a_claim_longer_than_its_lease(claims_of: Callable[..., Claims], run: UUID) -> None:
-    worker = claims_of("first", timedelta(milliseconds=120))
+    lease = timedelta(seconds=1)
+    worker = claims_of("first", lease)
     worker.claim(run, 1)
-    for _ in range(4):
-        time.sleep(0.05)
+    lease_ends = monotonic() + lease.total_seconds()
+    while monotonic() < lease_ends + 0.1:
+        time.sleep(0.1)
         assert worker.renew([(run, 1)]) == [Renewal.HELD]
     assert claims_of("second").claim(run, 1) is Claimed.HELD
     assert worker.renew([]) == []

@@ -12,6 +12,7 @@ import pytest
 from django.db import IntegrityError, connection, transaction
 
 from executions import planning
+from executions.events import REATTACHED
 from executions.models import Execution, ExecutionEvent
 from executions.planning import EndedRun, NewExecution, Progress
 from executions.queries import TRANSITIONS
@@ -96,13 +97,13 @@ def test_a_cancelled_run_that_began_all_the_same_is_unwanted() -> None:
     assert row_of(run)["state"] == "Cancelled"
 
 
-@pytest.mark.parametrize("outcome", [FAILED, LOST])
-def test_a_run_that_was_asked_to_stop_ends_whatever_became_of_it(outcome: EventType) -> None:
+@pytest.mark.parametrize(("outcome", "state"), [(FAILED, "Completed Abnormally"), (LOST, "Cancelled")])
+def test_a_run_that_was_asked_to_stop_ends_whatever_became_of_it(outcome: EventType, state: str) -> None:
     run, now = make_run(stored_spec(retries=5)), utcnow()
     record([said(STARTED, run)], now)
     assert request_cancel(run, now)
     assert record([said(outcome, run)], now).entries == []
-    assert row_of(run)["state"] == "Completed Abnormally"
+    assert row_of(run)["state"] == state
     assert not request_cancel(run, now)
 
 
@@ -311,3 +312,14 @@ def test_who_append_the_same_history_at_once_do_not_deadlock() -> None:
 
     assert in_threads(auditor(1), auditor(2), auditor(3)) == []
     assert ExecutionEvent.objects.count() == 4000
+
+
+def test_a_second_start_of_an_attempt_is_counted_and_a_reattached_one_is_not() -> None:
+    run, other = make_runs(2)
+    first = said(STARTED, run, worker="a")
+    again, attached = said(STARTED, run, worker="b"), said(STARTED, run, worker="c", reason=REATTACHED)
+    assert record([first], utcnow()).started_again == []
+    assert record([first, attached], utcnow()).started_again == []
+    assert record([first, again], utcnow()).started_again == [again]
+    both = [said(STARTED, other, worker=name) for name in "ab"]
+    assert record(both[::-1], utcnow()).started_again == both[1:]

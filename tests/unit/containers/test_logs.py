@@ -146,3 +146,12 @@ def test_a_full_disk_is_an_error_of_the_write():
 def test_a_limit_of_nothing_is_refused():
     with pytest.raises(InvalidValue, match="0 \\+ 5"):
         LogLimit(head=0, tail=5)
+
+
+def test_only_its_owner_may_read_a_log(tmp_path):
+    folder = tmp_path / "elsewhere" / "logs"
+    writer = LogStore(folder, LIMIT).writer(ID, 1)
+    writer.write(b"x" * 30)
+    writer.close()
+    modes = {path: path.stat().st_mode & 0o777 for path in (folder.parent, *folder.parent.rglob("*"))}
+    assert all(mode == (0o700 if path.is_dir() else 0o600) for path, mode in modes.items()), modes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import stat
 import subprocess
 import uuid
 from functools import partial
@@ -45,6 +46,10 @@ class TestLaunch:
         ("changes", "message"),
         [
             ({"argv": ()}, "a command is needed"),
+            (
+                {"argv": ("true",), "image": "nginx:1"},
+                "cannot run the image 'nginx:1': .*PUNCTUAL_RUNTIME=docker",
+            ),
             ({"argv": ("true",), "user": "nobody"}, "cannot run as user 'nobody'"),
             ({"argv": ("true",), "working_dir": "/no/such/folder"}, "'/no/such/folder'"),
             ({"argv": ("./nothing",), "working_dir": "/tmp"}, "'./nothing'"),
@@ -70,6 +75,24 @@ class TestLaunch:
         (tmp_path / "here.sh").chmod(0o755)
         ended = runtime.launch(spec("./here.sh", working_dir=str(tmp_path))).wait(10)
         assert ended.exit_code == 6
+
+    def test_a_command_too_long_for_the_system_is_refused_and_leaves_nothing(self, runtime):
+        with pytest.raises(LaunchFailed, match="longer than this system can start"):
+            runtime.launch(spec("echo", "x" * 200_000))
+        assert runtime.owned() == []
+
+    def test_only_its_owner_may_look_into_a_run(self, tmp_path):
+        made = ProcessRuntime(ProcessOptions(home=tmp_path / "new" / "home", groups=None))
+        container = made.launch(spec("sh", "-c", "umask; touch mine"))
+        container.wait(10)
+        below = {path.relative_to(tmp_path): mode_of(path) for path in sorted(tmp_path.rglob("*"))}
+        work = RunFolder(made._runs / container.name).work
+        assert (
+            below.pop((work / "mine").relative_to(tmp_path)) == 0o666 & ~umask()
+        )  # the command's own affair
+        for path, mode in below.items():
+            assert mode == (0o700 if (tmp_path / path).is_dir() else 0o600), path
+        made.forget(container.name)
 
     def test_a_home_that_cannot_be_written_is_said(self):
         with pytest.raises(RuntimeUnavailable, match="/proc/none/runs"):
@@ -113,7 +136,8 @@ class TestClaim:
     def test_a_run_whose_shim_was_killed_is_lost_and_its_children_are_ended(self, runtime):
         container = runtime.launch(spec("sh", "-c", "while :; do sleep 0.1; done"))
         folder = RunFolder(runtime._runs / container.name)
-        os.kill(container._wait_for_pid(), signal.SIGKILL)
+        container._wait_for_group()
+        os.kill(folder.pid() or 0, signal.SIGKILL)
         ended = container.wait(10)
         assert ended.exit_code is None
         assert container._processes() == set()
@@ -124,7 +148,8 @@ class TestClaim:
         container.wait(10)
         innocent = subprocess.Popen(["sleep", "60"], start_new_session=True)
         try:
-            (runtime._runs / container.name / "pid").write_text(f"{innocent.pid}\n")
+            for file in ("pid", "group"):
+                (runtime._runs / container.name / file).write_text(f"{innocent.pid}\n")
             container.stop(0)
             container.remove()
             assert innocent.poll() is None
@@ -140,6 +165,41 @@ class TestClaim:
         runtime.forget(container.name)
         assert hidden is not None
         assert not hidden.path.exists()
+        assert container._processes() == set()
+
+
+def mode_of(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def umask() -> int:
+    old = os.umask(0)
+    os.umask(old)
+    return old
+
+
+class TestKillingItself:
+    """What the command does to those around it is its own failure; a run that is lost is started again."""
+
+    @pytest.mark.parametrize(
+        "script",
+        ["kill -9 0", "kill -9 $PPID; exec sleep 60", "exec sleep 60 & kill -9 0", "kill -9 $PPID 0"],
+    )
+    def test_a_command_that_kills_its_group_or_its_parent_has_failed(self, runtime, script):
+        container = runtime.launch(spec("sh", "-c", script))
+        assert container.wait(10).exit_code == 128 + signal.SIGKILL
+        assert container._processes() == set()
+
+    def test_a_command_that_ends_its_group_gently_has_failed_too(self, runtime):
+        container = runtime.launch(spec("sh", "-c", "kill -TERM 0; sleep 60"))
+        assert container.wait(10).exit_code == 128 + signal.SIGTERM
+
+    def test_a_command_that_stops_its_parent_is_still_ended(self, runtime):
+        container = runtime.launch(spec("sh", "-c", "kill -STOP $PPID; echo stopped; exec sleep 60"))
+        output = RunFolder(runtime._runs / container.name).output
+        eventually(partial(_says, output, "stopped\n"), "it stops its parent")
+        container.stop(0.1)
+        assert container.wait(10).exit_code == 128 + signal.SIGKILL
         assert container._processes() == set()
 
 

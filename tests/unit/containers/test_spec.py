@@ -30,6 +30,8 @@ def test_a_name_is_all_that_a_spec_needs_and_the_rest_is_safe():
         ({"name": ".hidden"}, "name", "hidden"),
         ({"argv": ("",)}, "command", "empty"),
         ({"argv": ("a\0b",)}, "command", "NUL"),
+        ({"argv": ("a\ud800b",)}, "command", "surrogate"),
+        ({"env": {"A": "\udfff"}}, "environment", "surrogate"),
         ({"env": {"1A": "x"}}, "environment", "1A"),
         ({"env": {"A=B": "x"}}, "environment", "A=B"),
         ({"env": {"A": "x\0"}}, "environment", "A"),

@@ -138,6 +138,7 @@ def test_a_second_start_is_another_statement_and_so_is_a_second_pause() -> None:
 
     later = AT + timedelta(seconds=1)
     assert ids(EventType.STARTED, worker="a") != ids(EventType.STARTED, worker="b")
-    assert ids(EventType.STARTED, worker="a") == ids(EventType.STARTED, worker="a", at=later)
+    assert ids(EventType.STARTED, worker="a") != ids(EventType.STARTED, worker="a", at=later)
+    assert ids(EventType.STARTED, worker="a") == ids(EventType.STARTED, worker="a", reason="reattached")
     assert ids(EventType.PAUSED) != ids(EventType.PAUSED, at=later)
     assert ids(EventType.FAILED) == ids(EventType.FAILED, at=later, worker="b", message="again")

@@ -175,11 +175,24 @@ def test_what_another_attempt_cannot_heal_is_not_tried_again() -> None:
     assert (row.state, row.attempt, more) == (State.COMPLETED_ABNORMALLY, 1, [])
 
 
-@pytest.mark.parametrize("outcome", [EventType.FAILED, EventType.LOST])
-def test_a_run_that_was_asked_to_stop_is_not_tried_again(outcome: EventType) -> None:
+def test_a_run_that_was_asked_to_stop_is_not_tried_again() -> None:
     active = replace(NEW, state=State.ACTIVE, started_at=NOW, cancel_requested=True)
-    row, more = fold(active, attempt_events(1, outcome)[-1:], context(5))
+    row, more = fold(active, attempt_events(1, EventType.FAILED)[-1:], context(5))
     assert (row.state, row.attempt, more) == (State.COMPLETED_ABNORMALLY, 1, [])
+
+
+def test_a_run_that_was_asked_to_stop_and_then_lost_is_cancelled() -> None:
+    active = replace(NEW, state=State.ACTIVE, started_at=NOW, cancel_requested=True)
+    row, (said,) = fold(active, attempt_events(1, EventType.LOST)[-1:], context(5))
+    assert (row.state, row.attempt, row.losses) == (State.CANCELLED, 1, 1)
+    assert (said.type, said.at) == (EventType.CANCELLED, row.finished_at)
+
+
+@pytest.mark.parametrize(("ago", "left"), [(20, 70), (0, 90), (100, 0), (-30, 90)])
+def test_the_retry_delay_counts_from_the_failure(ago: int, left: int) -> None:
+    active = replace(NEW, state=State.ACTIVE, started_at=NOW)
+    row, _ = fold(active, [event(EventType.FAILED, after=-ago)], context(1, 90 * S))
+    assert row.check_at == NOW + left * S
 
 
 def test_an_attempt_that_runs_shows_nothing_of_the_one_that_failed() -> None:

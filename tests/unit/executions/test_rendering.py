@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+import resource
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
@@ -103,6 +104,10 @@ def test_nothing_leads_out_of_the_sandbox(escape: str) -> None:
 
 
 BIG = "x" * 60_000
+SHARED = (
+    "{% set ns = namespace(x=[1], y=[1]) %}{% for i in range(99) %}"
+    "{% set ns.x = [ns.x, ns.x] %}{% set ns.y = [ns.y, ns.y] %}{% endfor %}"
+)
 BOMBS = {
     "times": "{{ 'x' * 10**9 }}",
     "list times": "{{ [1] * 10**9 }}",
@@ -134,17 +139,95 @@ BOMBS = {
     )
     + "{% macro m0() %}x{% endmacro %}{{ m40() }}",
     "endless macro": "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
+    "round": "{{ 1|round(-1000000) }}",
+    "tojson indent": "{{ [[1]]|tojson(100000000) }}",
+    "shared lists": SHARED + "{{ ns.x }}",
+    "shared lists never shown": SHARED,
+    "shared lists compared": SHARED + "{{ ns.x == ns.y }}",
+    "shared lists as json": SHARED + "{{ ns.x|tojson }}",
+    "shared lists in a key": SHARED.replace("[", "(").replace("]", ",)") + "{{ {ns.x: 1} }}",
+    "shared dicts": "{% set ns = namespace(x={}) %}{% for i in range(60) %}"
+    "{% set ns.x = {'a': ns.x, 'b': ns.x} %}{% endfor %}{{ ns.x }}",
+    "a namespace in itself": "{% set ns = namespace(x=1) %}{% set ns.x = [ns, ns] %}{{ ns }}",
+    "kept texts": "{{ range(20000)|map('string')|map('replace', '', params.big)|list|length }}",
+    "kept texts in a list": "{% set ns = namespace(x=[]) %}{% for i in range(9000) %}"
+    "{% set ns.x = ns.x + [params.big ~ i] %}{% endfor %}",
+    "searching": "{% for i in range(90000) %}{{ 'xxxxxxxxy' in params.big }}{% endfor %}",
+    "finding": "{% for i in range(15000) %}{{ params.big.find('xxxxxxxxy') }}{% endfor %}",
+    "filtering": "{% for i in range(15000) %}{% set a = params.big|title %}{% endfor %}",
+    "splitting": "{% for i in range(15000) %}{% set a = params.big.split('x') %}{% endfor %}",
+    "slicing": "{% for i in range(90000) %}{% set a = params.big[::2] %}{% endfor %}",
+    "looking in a range": "{% for i in range(90000) %}{{ 0.5 in range(99999) }}{% endfor %}",
+    "grouping": "{{ range(90000)|groupby('real')|list|length }}",
+    "adding": "{% set ns = namespace(x=9) %}"
+    "{% for i in range(90000) %}{% set ns.x = ns.x + ns.x %}{% endfor %}{{ ns.x > 1 }}",
+    "hexadecimal": "{{ ('f' ~ params.big|replace('x', 'f'))|int(base=16) * 2 }}",
     "long output": "{% for a in range(100) %}{{ params.big }}{% endfor %}",
 }
 
 
+# What Jinja2 and Python cannot read, or read too long.
+SOURCES = {
+    "parentheses": "{{ " + "(" * 5000 + "1" + ")" * 5000 + " }}",
+    "digits": "{{ " + "9" * 5000 + " }}",
+    "nots": "{{ " + "not " * 20_000 + "1 }}",
+    "minuses": "{{" + "-" * 99_000,
+    "sum": "{{ " + "+".join(["1"] * 20_000) + " }}",
+    "tildes": "{{ " + "~".join(["1"] * 20_000) + " }}",
+    "comparisons": "{{ 1" + " < 2" * 20_000 + " }}",
+    "filters": "{{ 1" + "|string" * 5000 + " }}",
+    "subscripts": "{{ ds" + "[0]" * 20_000 + " }}",
+    "lists": "{{ " + "[" * 3000 + "]" * 3000 + " }}",
+    "ifs": "{% if 1 %}" * 3000 + "{% endif %}" * 3000,
+    "elifs": "{% if 0 %}" + "{% elif 0 %}" * 5000 + "{% endif %}",
+    "fors": "{% for x in [1] %}" * 60 + "{% endfor %}" * 60,
+    "set blocks": "{% set x %}" * 300 + "{% endset %}" * 300,
+    "outputs": "{{ ds }}" * 12_000,
+}
+
+
 @pytest.mark.timeout(20)
-@pytest.mark.parametrize("bomb", BOMBS.values(), ids=BOMBS)
-def test_a_bomb_is_refused_quickly(bomb: str) -> None:
-    began = monotonic()
+@pytest.mark.parametrize("bomb", [*BOMBS.values(), *SOURCES.values()], ids=[*BOMBS, *SOURCES])
+def test_a_bomb_is_refused_quickly_and_takes_little_memory(bomb: str) -> None:
+    began, used = monotonic(), most_memory()
     with pytest.raises(TemplateRefused):
         rendered(bomb, parameters={"big": BIG})
     assert monotonic() - began < 2
+    assert most_memory() - used < 50 << 20
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
+def test_what_cannot_be_read_is_found_when_it_is_saved(source: str) -> None:
+    with pytest.raises(TemplateRefused):
+        check_template(source)
+
+
+@pytest.mark.timeout(20)
+def test_all_templates_of_a_run_have_one_budget() -> None:
+    loop = "{% for i in range(30000) %}{% endfor %}"
+    began = monotonic()
+    with pytest.raises(TemplateRefused, match=r"parameters\.p\d+: more than"):
+        rendered("true", parameters={f"p{number}": loop for number in range(1000)})
+    assert monotonic() - began < 2
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [("{{ '\\0' }}", "NUL"), ("{{ '\\ud800' }}", "surrogate"), ("\ud800", "surrogate"), ("\0", "NUL")],
+)
+@pytest.mark.parametrize("field", ["command", "env.A", "parameters.x.y"])
+def test_what_no_program_can_be_given_is_refused_with_the_field(
+    field: str, text: str, complaint: str
+) -> None:
+    fields: dict[str, Any] = {"env": {"A": text}, "parameters": {"x": {"y": text}}, "command": text}
+    with pytest.raises(TemplateRefused, match=f"^{re.escape(field)}: .*{complaint}"):
+        rendered(**{"command": "true", field.partition(".")[0]: fields[field.partition(".")[0]]})
+
+
+def most_memory() -> int:
+    """The most that this process has had, in bytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def test_a_text_as_long_as_is_allowed_is_rendered() -> None:

@@ -76,7 +76,7 @@ def test_what_is_not_set_or_empty_is_the_default(variables: dict[str, str]) -> N
     values = [read(env) for read in READERS.values()]
     assert values == [False, 5, "a", timedelta(minutes=5), ""]
     assert env.text("X", "d") == "d"
-    assert env.words("X", "a, b") == ["a", "b"]
+    assert env.names("X", "a, b") == ["a", "b"]
 
 
 def test_a_refused_url_never_shows_its_password() -> None:
@@ -86,4 +86,4 @@ def test_a_refused_url_never_shows_its_password() -> None:
 
 
 def test_a_list_is_split_at_its_commas() -> None:
-    assert Environment({"X": " a, b ,,c "}).words("X") == ["a", "b", "c"]
+    assert Environment({"X": " a, b ,,c "}).names("X") == ["a", "b", "c"]

@@ -1,0 +1,27 @@
+"""Characters that a text must not hold where it is going (pure)."""
+
+from __future__ import annotations
+
+import re
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+# C0, DEL, C1, line and paragraph separators, and what turns the direction of writing around.
+_CONTROL = re.compile("[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def unsendable(text: str) -> str:
+    """Why no program, no database and no UTF-8 file can be given ``text``; empty where they can."""
+    if "\0" in text:
+        return "A NUL character is not allowed."
+    return "A half of a surrogate pair is not a character." if _SURROGATE.search(text) else ""
+
+
+def control_character(text: str) -> str:
+    """The first character of ``text`` that a terminal or a reader obeys instead of showing it, or empty."""
+    found = _CONTROL.search(text)
+    return found[0] if found else ""
+
+
+def escaped(text: str) -> str:
+    """``text`` with such characters written out, for a terminal."""
+    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)

@@ -1,0 +1,90 @@
+"""What every entry point does first, and how it ends where it cannot go on: one line, status 1."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import NoReturn
+
+from scheduler_project.env import Refused, nearest
+from scheduler_project.kernel.errors import PunctualError
+
+SETTINGS = "scheduler_project.settings"
+
+
+class CannotStart(PunctualError):
+    """A process cannot start with these settings."""
+
+
+def run_command(words: list[str]) -> None:
+    """Django's command line, with ``words[0]`` its name."""
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", SETTINGS)
+    from django.core.management import execute_from_command_line
+
+    try:
+        execute_from_command_line(words)
+    except Refused as refusal:
+        end_with(refusal)
+
+
+def read_settings() -> None:
+    """For entry points that serve or are Celery's."""
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", SETTINGS)
+    from django.conf import settings
+
+    try:
+        settings.INSTALLED_APPS  # noqa: B018 -- the first look reads them all
+    except Refused as refusal:
+        end_with(refusal)
+
+
+def set_up_django() -> None:
+    """Settings and models, for what is no command of Django."""
+    read_settings()
+    import django
+    from django.apps import apps
+
+    if not apps.ready:
+        django.setup()
+
+
+def end_with(refusal: Exception) -> NoReturn:
+    """End this process with one line on stderr."""
+    raise SystemExit(str(refusal)) from None
+
+
+# --- What only some processes need -----------------------------------------------------------
+
+
+def require_parts(*names: str) -> None:
+    """CannotStart where the address of one of these parts is missing."""
+    from scheduler_project.checks import missing_parts
+
+    for missing in missing_parts(names):
+        raise CannotStart(f"{missing.msg} {missing.hint}")
+
+
+def require_places() -> None:
+    """CannotStart where a worker cannot write its logs, or its local processes have no folder to run in.
+
+    Not asked of others: the web server only reads the logs, and may be on another machine.
+    """
+    from django.conf import settings
+
+    logs = settings.PUNCTUAL_LOG_DIR
+    at_home = logs.is_relative_to(settings.PUNCTUAL_HOME)
+    _require_writable("PUNCTUAL_HOME" if at_home else "PUNCTUAL_LOG_DIR", logs)
+    folder = settings.PUNCTUAL_PROCESS_WORKDIR
+    if folder and settings.PUNCTUAL_RUNTIME == "process" and not Path(folder).is_dir():
+        raise CannotStart(f"PUNCTUAL_PROCESS_WORKDIR: there is no {folder!r}. Allowed: a folder that exists.")
+
+
+def _require_writable(name: str, folder: Path) -> None:
+    """It, or the folder in which it is to be made."""
+    try:
+        with tempfile.TemporaryFile(dir=nearest(folder)):
+            pass
+    except OSError:
+        text = f"{name}: {str(folder)!r} cannot be written. Allowed: a folder that can."
+        raise CannotStart(text) from None

@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from scheduler_project.kernel.errors import RetryableError
+from scheduler_project.kernel.loop import BackgroundService, run_until
+
+
+@pytest.mark.parametrize(
+    ("error", "line"), [(RetryableError("away"), "service_retry"), (ValueError("ours"), "service_failed")]
+)
+def test_a_service_goes_on_whatever_it_raises(
+    error: Exception, line: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    stop, rounds = threading.Event(), 0
+
+    def run_once() -> float:
+        nonlocal rounds
+        rounds += 1
+        if rounds < 3:
+            raise error
+        stop.set()
+        return 0.0
+
+    run_until(stop, run_once, name="a service")
+    assert rounds == 3
+    assert [record.getMessage() for record in caplog.records] == [line] * 2
+
+
+def test_a_background_service_ends_when_it_is_asked_to() -> None:
+    ran = threading.Event()
+
+    def run_once() -> float:
+        ran.set()
+        return 60.0
+
+    service = BackgroundService("waits long", run_once)
+    service.start()
+    assert ran.wait(5.0)
+    assert service.stop(timeout=5.0)
