@@ -18,7 +18,8 @@ from django.db import InterfaceError, OperationalError, connection
 
 from beat.ownership import Ownership
 from executions.database import DatabaseUnavailable, database_available
-from jobs.changes import PAGE, JobBusy, settle, unsettled
+from executions.redirection import RunBusy
+from jobs.changes import PAGE, settle, unsettled
 from scheduler_project.kernel.clock import Clock, monotonic
 from scheduler_project.kernel.errors import RetryableError
 
@@ -84,7 +85,7 @@ class Settler:
         """One job that cannot be settled must not keep the others from it."""
         try:
             settle(job_id, self._clock.now())
-        except JobBusy as error:
+        except RunBusy as error:
             logger.info("settling_postponed", extra={"job": job_id, "error": error.message})
         except (RetryableError, OperationalError, InterfaceError):
             raise

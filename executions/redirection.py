@@ -23,7 +23,8 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
+from psycopg.errors import LockNotAvailable
 
 from executions.claims import fence
 from executions.entries import Entry
@@ -32,6 +33,11 @@ from executions.scheduling import push_due_soon, window_horizon
 from executions.states import State, Trigger
 from executions.store import default_store
 from executions.window import Window
+from scheduler_project.kernel.errors import RetryableError
+
+
+class RunBusy(RetryableError):
+    """The run changes at this moment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +95,19 @@ class Withdrawn:
     runs: dict[UUID, LiveRun]
     begun: frozenset[UUID]
 
+    def check(self, run: LiveRun, now: datetime) -> None:
+        """RunBusy where ``run``, locked now, may be underway and is not as it was when it was called back."""
+        known = self.runs.get(run.id)
+        same = known is not None and known.generation == run.generation
+        if run.underway(now) and run.id not in self.begun and not same:
+            raise RunBusy
+
 
 NOTHING_WITHDRAWN = Withdrawn({}, frozenset())
 
 
 def live_runs(job_id: UUID, *, lock: bool = False) -> list[LiveRun]:
-    """The runs of a job that have not ended. ``lock``: OperationalError where another has one locked."""
+    """The runs of a job that have not ended. ``lock``: RunBusy where another has one locked."""
     return _read("live_runs", [job_id], lock)
 
 
@@ -106,7 +119,12 @@ def live_run(execution_id: UUID, *, lock: bool = False) -> LiveRun | None:
 
 def _read(name: str, parameters: Sequence[UUID], lock: bool) -> list[LiveRun]:
     with connection.cursor() as cursor:
-        cursor.execute(REDIRECTION[name] + ("\nFOR UPDATE NOWAIT" if lock else ""), parameters)
+        try:
+            cursor.execute(REDIRECTION[name] + ("\nFOR UPDATE NOWAIT" if lock else ""), parameters)
+        except OperationalError as error:
+            if isinstance(error.__cause__, LockNotAvailable):
+                raise RunBusy from error
+            raise
         return [live_run_of(row) for row in cursor.fetchall()]
 
 

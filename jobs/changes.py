@@ -26,11 +26,9 @@ from uuid import UUID
 
 from django.db import connection, transaction
 from django.db.models import F
-from django.db.utils import OperationalError
-from psycopg.errors import LockNotAvailable
 
 from executions.entries import Entry
-from executions.redirection import LiveRun, Withdrawn, live_runs, send_again, withdraw
+from executions.redirection import RunBusy, Withdrawn, live_runs, send_again, withdraw
 from jobs.alignment import Wanted, align, as_begun, concerned, wanted
 from jobs.models import Job, Missed
 from jobs.queries import JOBS
@@ -40,10 +38,6 @@ logger = logging.getLogger(__name__)
 
 TRIES = 5
 PAGE = 500
-
-
-class JobBusy(RetryableError):
-    """The runs of the job change at this moment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +66,14 @@ def unsettled(shards: Sequence[int]) -> list[UUID]:
 
 
 def settle(job_id: UUID, now: datetime) -> None:
-    """Bring the runs of a job in line with its row. StoreUnavailable, JobBusy: not now, but later."""
+    """Bring the runs of a job in line with its row. StoreUnavailable, RunBusy: not now, but later."""
     for _ in range(TRIES):
         try:
             _settle(job_id, now)
-        except JobBusy:
+        except RunBusy:
             continue
         return
-    raise JobBusy(f"The runs of job {job_id} change all the time; it is settled later.")
+    raise RunBusy(f"The runs of job {job_id} change all the time; it is settled later.")
 
 
 def _settle(job_id: UUID, now: datetime) -> None:
@@ -107,28 +101,16 @@ def _complain(job: Job, problem: str) -> None:
 
 
 def _align(aim: Wanted, withdrawn: Withdrawn, now: datetime) -> _Aligned:
-    """JobBusy where the job or one of its runs is not any more as it was when it was looked at."""
+    """RunBusy where the job or one of its runs is not any more as it was when it was looked at."""
     job = aim.job
-    try:
-        with transaction.atomic(durable=True):
-            if not Job.objects.select_for_update().filter(id=job.id, revision=job.revision):
-                raise JobBusy
-            runs = live_runs(job.id, lock=True)
-            _check_withdrawn([run for run in runs if concerned(aim, run) and run.underway(now)], withdrawn)
-            entries = align(aim, [as_begun(run) if run.id in withdrawn.begun else run for run in runs], now)
-            Job.objects.filter(id=job.id).update(
-                spec_id=aim.spec_id, schedule=job.schedule, on_resume=Missed.SKIP, problem=""
-            )
-            revision = Job.objects.values_list("revision", flat=True).get(id=job.id)
-    except OperationalError as error:
-        if isinstance(error.__cause__, LockNotAvailable):
-            raise JobBusy from error
-        raise
-    return _Aligned(revision, entries)
-
-
-def _check_withdrawn(underway: Sequence[LiveRun], withdrawn: Withdrawn) -> None:
-    for run in underway:
-        known = withdrawn.runs.get(run.id)
-        if run.id not in withdrawn.begun and (known is None or known.generation != run.generation):
-            raise JobBusy
+    with transaction.atomic(durable=True):
+        if not Job.objects.select_for_update().filter(id=job.id, revision=job.revision):
+            raise RunBusy
+        runs = live_runs(job.id, lock=True)
+        for run in runs:
+            if concerned(aim, run):
+                withdrawn.check(run, now)
+        entries = align(aim, [as_begun(run) if run.id in withdrawn.begun else run for run in runs], now)
+        same = Job.objects.filter(id=job.id)
+        same.update(spec_id=aim.spec_id, schedule=job.schedule, on_resume=Missed.SKIP, problem="")
+        return _Aligned(same.values_list("revision", flat=True).get(), entries)

@@ -45,6 +45,24 @@ def _read(given: QueryDict, name: str, readers: Mapping[str, Reader]) -> Any:
     return readers[name](texts[0], name)
 
 
+def read_body(given: Mapping[str, Any], readers: Mapping[str, Reader]) -> dict[str, Any]:
+    """The texts of a body, each of them needed, read by ``readers``. InvalidFields for all that are wrong."""
+    unknown = f"It is not known here. Allowed: {', '.join(readers)}."
+    errors = {str(name): [unknown] for name in given if name not in readers}
+    values: dict[str, Any] = {}
+    for name, read in readers.items():
+        if not isinstance(given.get(name), str):
+            errors[name] = ["This field is required, as a text."]
+            continue
+        try:
+            values[name] = read(given[name], name)
+        except InvalidValue as error:
+            errors[name] = [error.message]
+    if errors:
+        raise InvalidFields(errors)
+    return values
+
+
 def text(value: str, name: str) -> str:
     if not value or "\0" in value:
         raise InvalidValue("A text without NUL characters is needed.", field=name)

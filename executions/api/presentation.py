@@ -30,6 +30,7 @@ def execution_json(execution: Execution, owners: Mapping[int, str]) -> dict[str,
         "attempt": execution.attempt,
         "missed": execution.missed,
         "scheduledFor": time_text(execution.scheduled_for),
+        "dueAt": time_text(due_at(execution)),
         "queuedAt": time_text(execution.queued_at),
         "startedAt": time_text(execution.started_at),
         "finishedAt": time_text(execution.finished_at),
@@ -38,6 +39,12 @@ def execution_json(execution: Execution, owners: Mapping[int, str]) -> dict[str,
         "worker": execution.worker,
         "parameters": body["parameters"],
     }
+
+
+def due_at(execution: Execution) -> datetime | None:
+    """When a run that waits for its time will be sent to a worker; None where nothing is to be sent."""
+    waits = execution.state == State.WAITING and execution.queued_at is None
+    return execution.check_at if waits else None
 
 
 def history_json(execution: Execution, events: Sequence[ExecutionEvent], now: datetime) -> dict[str, Any]:

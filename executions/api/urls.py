@@ -10,4 +10,9 @@ urlpatterns = [
     path("executions/<str:execution_id>/events", views.ExecutionHistory.as_view(), name="execution-events"),
     path("executions/<str:execution_id>/logs", views.ExecutionLogs.as_view(), name="execution-logs"),
     path("executions/<str:execution_id>/cancel", views.ExecutionCancel.as_view(), name="execution-cancel"),
+    path(
+        "executions/<str:execution_id>/reschedule",
+        views.ExecutionReschedule.as_view(),
+        name="execution-reschedule",
+    ),
 ]

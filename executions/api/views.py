@@ -18,6 +18,7 @@ from executions.listing import Selection, events_of, find_execution, newest, tea
 from executions.logs import latest_attempt, read_log
 from executions.models import Execution
 from executions.policy import User, teams_seen_by
+from executions.rescheduling import reschedule_execution
 from executions.services import Cancelling
 from executions.states import State
 from scheduler_project.kernel.clock import utcnow
@@ -111,6 +112,16 @@ class ExecutionCancel(RestView):
             {"id": str(execution.id), "status": str(State.CANCELLED if at_once else State.ACTIVE)},
             status=HTTPStatus.OK if at_once else HTTPStatus.ACCEPTED,
         )
+
+
+class ExecutionReschedule(RestView):
+    def post(self, request: Request, execution_id: str) -> Response:
+        """``at``: an instant; the run that waits is due then, or now where that has passed."""
+        parameters.read_query(request.query_params, {})
+        at = parameters.read_body(self.body, {"at": parameters.instant})["at"]
+        execution = find_execution(parameters.identity(execution_id), self.user)
+        reschedule_execution(execution.id, at, self.user.get_username(), utcnow())
+        return Response(_shown(find_execution(execution.id, self.user)))
 
 
 def _shown(execution: Execution) -> dict[str, object]:

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db
 
 KEYS = {
     "id", "jobId", "jobName", "owner", "trigger", "status", "reason", "message", "attempt", "missed",
-    "scheduledFor", "queuedAt", "startedAt", "finishedAt", "cancelRequestedAt", "exitCode", "worker",
+    "scheduledFor", "dueAt", "queuedAt", "startedAt", "finishedAt", "cancelRequestedAt", "exitCode", "worker",
     "parameters",
 }  # fmt: skip
 
