@@ -150,6 +150,8 @@ def _length(length: timedelta | None) -> str | None:
 
 
 def _difference(stored: dict[str, Any], declared: dict[str, Any], place: Place) -> str:
+    if stored == declared:
+        return ""
     before, after = (_lines(form, order=declared) for form in (stored, declared))
     return "\n".join(unified_diff(before, after, "as it is", str(place), n=1, lineterm=""))
 

@@ -353,3 +353,19 @@ def test_a_name_stays_when_the_time_changes_and_differs_by_command_and_user() ->
     assert len(set(names)) == 4
     assert all(name.startswith("cron run-") for name in names)
     assert names[3] == f"{names[0]}-2"
+
+
+PIECES = st.sampled_from([
+    "0 2 * * *", "*/5 * * * *", "@daily", "@reboot", "-", "root", "A=", "CRON_TZ=UTC", "RANDOM_DELAY=5", "~",
+    "L", "SHELL=/bin/bash", "'", '"', "%", r"\%", "\\", "#", "{{", "{%", "\n", "\r\n", " ", "\t", "\x00",
+])  # fmt: skip
+
+
+@given(st.lists(PIECES | st.text(max_size=5), max_size=20).map("".join), st.sampled_from(Format))
+def test_any_text_is_read_and_each_entry_is_carried_over_or_told(text: str, format: Format) -> None:
+    crontab = read_crontab(text, format)
+    jobs, complaints = carry_over(crontab, CARRIAGE)
+    told = {complaint.line for complaint in complaints}
+    carried_over = {job.line for job in jobs}
+    for entry in crontab.entries:
+        assert entry.line in told | carried_over

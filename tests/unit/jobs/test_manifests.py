@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from jobs.declared.manifests import read_manifest
 from jobs.declared.wanted import Place, declared_twice
@@ -141,3 +143,15 @@ def test_a_job_that_is_declared_twice_is_told_with_both_places() -> None:
 
 def test_texts_of_several_lines_are_shown_as_lines() -> None:
     assert dump({"command": "a\nb\n", "name": "ü"}) == "command: |\n  a\n  b\nname: ü\n"
+
+
+PIECES = st.sampled_from([
+    JOB, "env: ", "schedule: ", "name: a\n", "- ", "  ", "\n", "---\n", "{", "}", "[", "]", ": ", ", ", "&a ",
+    "*a", "<<: *a\n", "!!int ", "'", '"', "5", "~", "|\n", "\t", "\x00", "\\ud800", "? ", "%YAML 1.1\n",
+])  # fmt: skip
+
+
+@given(st.lists(PIECES | st.text(max_size=5), max_size=20).map("".join))
+def test_any_text_is_read_or_told_with_a_line(text: str) -> None:
+    _, problems = read_manifest(text, "jobs.yaml", "ops")
+    assert all(1 <= problem.place.line <= text.count("\n") + 2 for problem in problems)
