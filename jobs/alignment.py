@@ -20,6 +20,7 @@ from uuid import UUID
 
 from executions.entries import Entry
 from executions.events import Event
+from executions.holding import held, is_held
 from executions.ids import execution_id
 from executions.redirection import LiveRun, Redirection, redirect
 from executions.states import EventType, State, Trigger
@@ -106,7 +107,8 @@ def _new_course(aim: Wanted, run: LiveRun, now: datetime) -> Redirection:
     if run.queued_at is not None:
         due = now
     elif aim.moves(run, now):
-        due = due_by_plan(aim.job, run)
+        planned = due_by_plan(aim.job, run)
+        due = held(planned) if is_held(due) else planned  # what waits for another run waits on
     return Redirection(
         spec_id=aim.spec_id if aim.replaces(run) else run.spec_id, check_at=due, owner_id=aim.job.owner_id
     )

@@ -21,19 +21,21 @@ from executions.planning import NewExecution
 from executions.scheduling import push_due_soon
 from executions.transitions import Skip, hold_missed, insert, postpone, skip_missed
 from jobs.misfires import ALL, LATEST, NONE, Policy, Settlement, settle_alone, settle_overdue
-from jobs.models import Job
+from jobs.models import Job, Missed
 from jobs.occurrences import continue_chain, due_time, rows_of, rules_of, skipped_message
-from jobs.overlaps import OWN_TERMS, SKIPPED_MISFIRE, Rules, Terms, following_settlement
+from jobs.overlaps import OWN_TERMS, Rules, Terms, following_settlement
 from jobs.queries import CATCHUPS
 from scheduler_project.kernel.errors import InvalidValue
 
 logger = logging.getLogger(__name__)
 
+SKIPPED_PAUSED = "skipped_paused"
 CHOICES = {
-    name: Terms(Policy(kind), timedelta(0))
-    for name, kind in {"skip": NONE, "run-latest": LATEST, "run-all": ALL}.items()
+    Missed.SKIP: Terms(Policy(NONE), timedelta(0), SKIPPED_PAUSED),
+    Missed.RUN_LATEST: Terms(Policy(LATEST), timedelta(0), SKIPPED_PAUSED),
+    Missed.RUN_ALL: Terms(Policy(ALL), timedelta(0), SKIPPED_PAUSED),
 }
-"""What may be chosen for the fires that were missed during a pause: every one that has passed."""
+"""What may be chosen for the fires that passed during a pause: every one counts, however late."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,7 @@ def settle_missed(runs: Sequence[MissedRun], now: datetime, terms: Terms = OWN_T
     return entries
 
 
-def resume_chain(job: Job, last_planned: datetime, now: datetime, choice: str) -> list[Entry]:
+def resume_chain(job: Job, last_planned: datetime, now: datetime, choice: Missed) -> list[Entry]:
     """Go on with a job that was paused, of which nothing waits; within the caller's transaction.
 
     ``last_planned`` is the planned time of the last run that was made; ``choice`` one of CHOICES, for the
@@ -112,7 +114,7 @@ def _settle(
     if kept is not None and kept.first == run.scheduled_for:
         settled.holds.append((run.id, held(kept.first), kept.last))
     elif skipped is not None:
-        settled.skips.append(Skip(run.id, SKIPPED_MISFIRE, skipped_message(skipped), skipped.count))
+        settled.skips.append(Skip(run.id, rules.reason, skipped_message(skipped), skipped.count))
 
 
 def _settlement(job: Job, rules: Rules, run: MissedRun, last: bool, now: datetime) -> Settlement:

@@ -61,24 +61,29 @@ Following = list[Planned | Skipped]
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What decides about a job's occurrences."""
+    """What decides about a job's occurrences; ``reason``: of the missed fires that do not run."""
 
     schedule: Schedule
     overlap: str
     policy: Policy
     grace: timedelta
+    reason: str = SKIPPED_MISFIRE
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What somebody chose in place of the job's own policy and the setting's grace (None: those)."""
+    """What somebody chose in place of the job's own policy and the setting's grace (None: those).
+
+    ``reason``: of the fires that do not run.
+    """
 
     policy: Policy | None = None
     grace: timedelta | None = None
+    reason: str = SKIPPED_MISFIRE
 
     def of(self, rules: Rules) -> Rules:
         grace = rules.grace if self.grace is None else self.grace
-        return replace(rules, policy=self.policy or rules.policy, grace=grace)
+        return replace(rules, policy=self.policy or rules.policy, grace=grace, reason=self.reason)
 
 
 OWN_TERMS = Terms()
@@ -120,16 +125,16 @@ def following_catch_up(rules: Rules, planned: datetime, until: datetime, finishe
 
 def following_settlement(rules: Rules, settlement: Settlement) -> Following:
     """What is left of an outage or a pause, and the regular chain; in a queue that waits for its turn."""
-    asked = following_decision(settlement.decision)
+    asked = following_decision(settlement.decision, rules.reason)
     queued = rules.overlap == QUEUE and settlement.decision.run is not None
     if settlement.following is None or queued or not rules.schedule.recurring:
         return asked
     return [*asked, Planned(settlement.following)]
 
 
-def following_decision(decision: Decision) -> Following:
+def following_decision(decision: Decision, reason: str) -> Following:
     """The rows of a decision about missed fires."""
-    skipped: Following = [Skipped(decision.skipped, SKIPPED_MISFIRE)] if decision.skipped else []
+    skipped: Following = [Skipped(decision.skipped, reason)] if decision.skipped else []
     run: Following = [Planned(decision.run.first, Kind.CATCH_UP, decision.run.last)] if decision.run else []
     return skipped + run
 
@@ -137,7 +142,8 @@ def following_decision(decision: Decision) -> Following:
 def _missed(rules: Rules, planned: datetime, started: datetime) -> tuple[Following, datetime]:
     """What was missed before the run could start, and up to where."""
     cut = max(planned, started - rules.grace)
-    return following_decision(decide(rules.schedule, planned, cut, started, rules.policy)), cut
+    decision = decide(rules.schedule, planned, cut, started, rules.policy)
+    return following_decision(decision, rules.reason), cut
 
 
 def _overlapped(rules: Rules, after: datetime, until: datetime) -> Sequence[Skipped]:

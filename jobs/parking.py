@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from django.conf import settings
 from django.db import connection, transaction
 
 from executions.entries import Entry
@@ -73,14 +74,17 @@ def release_parked(ends: Mapping[UUID, datetime], now: datetime) -> list[NewExec
 
 
 def relieve_parked(shards: Sequence[int], now: datetime) -> int:
-    """Look at the parked occurrences that are due: cancel what a ``replace`` waits for, and release
-    those that wait for nothing (any more); how many there were."""
+    """Look at the parked occurrences that are due; how many there were.
+
+    What one with ``replace`` waits for is cancelled. One that waits for nothing (the job has been changed
+    meanwhile) is released, unless it has been due for longer than the grace.
+    """
     rows = _query("parked_due", shards=list(shards), until=held(now))
     for row in rows:
         if row.overlap == REPLACE:
             for run in row.unasked or []:
                 _replace(run, row, now)
-    free = {row.job_id: now for row in rows if not row.busy}
+    free = {row.job_id: now - settings.PUNCTUAL_MISFIRE_GRACE for row in rows if not row.busy}
     with transaction.atomic():
         entries = insert(release_parked(free, now))
     push_due_soon(entries, now)

@@ -1,8 +1,10 @@
 """Resuming a job: what is Paused waits again, and what becomes of the times that passed meanwhile.
 
 ``skip``        they do not run; the job goes on with the next one after now
-``run-latest``  the latest of them runs now
-``run-all``     all of them run
+``run-latest``  the latest of them runs
+``run-all``     all of them run, one after the other
+
+It is the misfire policy with another choice (jobs/outages.py): what runs later is caught up with.
 """
 
 from __future__ import annotations
@@ -12,29 +14,43 @@ from datetime import datetime
 
 from executions.entries import Entry
 from executions.events import Event
+from executions.holding import held
 from executions.redirection import LiveRun
-from executions.states import EventType, Trigger
+from executions.states import HOLDABLE, EventType, Trigger
 from executions.transitions import record
-from jobs.models import Job, Missed
-from jobs.occurrences import occurrence
-
-SKIPPED_PAUSED = "skipped_paused"
+from jobs.models import Job, Missed, Overlap
+from jobs.occurrences import due_time
+from jobs.outages import CHOICES, MissedRun, settle_missed
 
 
 def resume(job: Job, paused: Sequence[LiveRun], now: datetime) -> tuple[list[Entry], list[LiveRun]]:
-    """Let the Paused runs wait again, or end them where their time has passed and is skipped.
+    """Let the Paused runs wait again, and settle those whose time has passed.
 
-    The entries of those that wait, and those that were ended.
+    The entries of those that wait, and those that the chain of occurrences does not go on from any more.
     """
     missed = [run for run in paused if is_occurrence(run) and run.scheduled_for <= now]
-    waiting = [run for run in paused if run not in missed]
-    if job.on_resume != Missed.SKIP:
-        missed, waiting = [], list(paused)
     events = [
-        *[_event(EventType.CANCELLED, run, now, SKIPPED_PAUSED) for run in missed],
-        *[_event(EventType.RESUMED, run, now, due_at=_due_again(job, run, now)) for run in waiting],
+        Event(
+            type=EventType.RESUMED,
+            execution_id=run.id,
+            attempt=run.attempt,
+            at=now,
+            due_at=_due_again(job, run, now),
+        )
+        for run in paused
     ]
-    return record(events, now, keep=True, follow=False).entries, missed
+    entries = record(events, now, keep=True, follow=False).entries
+    waiting = {run.id for run in paused} - {run.id for run in missed}
+    settled = settle_missed(
+        [MissedRun(_entry(run, now), run.job_id, run.scheduled_for) for run in missed],
+        now,
+        CHOICES[Missed(job.on_resume)],
+    )
+    queued = job.overlap == Overlap.QUEUE and job.on_resume != Missed.SKIP  # the next waits for its turn
+    return [
+        *[entry for entry in entries if entry.execution_id in waiting],
+        *settled,
+    ], [] if queued else missed
 
 
 def is_occurrence(run: LiveRun) -> bool:
@@ -44,16 +60,21 @@ def is_occurrence(run: LiveRun) -> bool:
 
 def due_by_plan(job: Job, run: LiveRun) -> datetime:
     """When an occurrence is due by its planned time."""
-    due = occurrence(job, run.scheduled_for).check_at
-    assert due is not None  # noqa: S101 -- an occurrence waits
-    return due
+    return due_time(job, run.scheduled_for)
 
 
 def _due_again(job: Job, run: LiveRun, now: datetime) -> datetime:
+    """What had to wait for leave to start has to again."""
+    if run.trigger in HOLDABLE and run.attempt == 1:
+        return held(run.scheduled_for)
     return max(now, due_by_plan(job, run)) if is_occurrence(run) else now
 
 
-def _event(
-    kind: EventType, run: LiveRun, now: datetime, reason: str = "", due_at: datetime | None = None
-) -> Event:
-    return Event(type=kind, execution_id=run.id, attempt=run.attempt, at=now, reason=reason, due_at=due_at)
+def _entry(run: LiveRun, due: datetime) -> Entry:
+    return Entry(
+        execution_id=run.id,
+        spec_id=run.spec_id,
+        attempt=run.attempt,
+        due=due,
+        generation=run.generation,
+    )

@@ -15,6 +15,7 @@ from executions.models import Execution, ExecutionEvent
 from executions.store import Store
 from executions.window import Window
 from jobs import services
+from jobs.catchups import start_catch_ups
 from jobs.changes import settle, unsettled
 from jobs.definitions import definition_body, read_definition
 from jobs.models import Job, Missed
@@ -150,6 +151,7 @@ def test_a_paused_job_starts_nothing_and_goes_on_when_it_is_resumed(window: Wind
     assert (run.state, run.check_at) == ("Paused", None)
     assert claim(window, old) is Claimed.STALE
     services.resume_job(job, root(), now, Missed.RUN_LATEST)
+    assert start_catch_ups([job.shard], 1, now) == 1  # the beat gives it leave
     (new,) = send(window, job)
     assert claim(window, new) is Claimed.WON
     kinds = [event.type for event in ExecutionEvent.objects.filter(execution_id=run.id).order_by("at")]
@@ -171,6 +173,26 @@ def test_times_that_passed_while_it_was_paused_are_skipped(now: datetime) -> Non
     first, run = runs(job)[0], waiting(job)
     assert (first.state, first.reason) == ("Cancelled", "skipped_paused")
     assert run.scheduled_for == now + 6 * HOUR
+
+
+@pytest.mark.parametrize(
+    ("choice", "overlap", "expected"),
+    [
+        (Missed.SKIP, "forbid", [(2, "skipped_paused", 2), (6, "", 0)]),
+        (Missed.RUN_LATEST, "forbid", [(2, "skipped_paused", 1), (4, "", 0), (6, "", 0)]),
+        (Missed.RUN_ALL, "forbid", [(2, "", 0), (6, "", 0)]),
+        (Missed.RUN_ALL, "queue", [(2, "", 0)]),  # the next follows when its turn has come
+        (Missed.SKIP, "queue", [(2, "skipped_paused", 2), (6, "", 0)]),
+    ],
+)
+def test_what_passed_while_it_was_paused_is_for_who_resumes_it(
+    now: datetime, choice: Missed, overlap: str, expected: list[tuple[int, str, int]]
+) -> None:
+    job = new_job({"every": "2h"}, now, overlap=overlap)
+    services.pause_job(job, root(), now)
+    services.resume_job(job, root(), now + 5 * HOUR, choice)
+    found = [((run.scheduled_for - now) // HOUR, run.reason, run.missed) for run in runs(job)]
+    assert found == expected
 
 
 def test_a_schedule_changed_while_it_is_paused_counts_when_it_is_resumed(now: datetime) -> None:
