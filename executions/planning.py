@@ -55,6 +55,7 @@ class EndedRun:
     """What the planner is told of a run that has reached a terminal state.
 
     ``started_at``: when its first attempt started; what passed during earlier attempts fell into the run.
+    ``begun``: the planner has been, or is, told of its beginning.
     """
 
     id: UUID
@@ -64,6 +65,7 @@ class EndedRun:
     state: State
     started_at: datetime | None
     finished_at: datetime
+    begun: bool = True
     catch_up_until: datetime | None = None
 
 

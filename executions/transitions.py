@@ -235,6 +235,7 @@ def _ended(moved: Iterable[_Moved]) -> Iterator[EndedRun]:
                 state=after.state,
                 started_at=after.first_started_at,
                 finished_at=after.finished_at,
+                begun=bool(after.queued_at or after.first_started_at or after.attempt > 1),
                 catch_up_until=row.catch_up_until,
             )
 

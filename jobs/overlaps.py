@@ -90,13 +90,11 @@ OWN_TERMS = Terms()
 
 
 def following_end(rules: Rules, planned: datetime, started: datetime | None, finished: datetime) -> Following:
-    """After a run of the regular chain has ended."""
+    """After a run of a job with ``forbid`` or ``queue`` has ended."""
     if not rules.schedule.recurring:
         return []
     if rules.overlap == QUEUE:
         return _next_in_queue(rules.schedule, planned, finished)
-    if rules.overlap in FOLLOW_AT_THE_BEGINNING:  # made already, unless it never began
-        return following_beginning(rules, planned, finished, ended=True) if started is None else []
     started = min(max(started or finished, planned), finished)
     missed, cut = _missed(rules, planned, started)
     return [*missed, *_overlapped(rules, cut, finished), *_next(rules, max(planned, finished), Kind.REGULAR)]

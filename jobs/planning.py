@@ -60,8 +60,20 @@ def _after_end(job: Job, run: EndedRun, now: datetime) -> list[NewExecution]:
         return followed(
             job, lambda rules: following_catch_up(rules, run.scheduled_for, until, run.finished_at), now
         )
+    if job.overlap in FOLLOW_AT_THE_BEGINNING:  # made already, unless it never began
+        return [] if run.begun else _after_beginning(job, _as_begun(run), True, now)
     return followed(
         job, lambda rules: following_end(rules, run.scheduled_for, run.started_at, run.finished_at), now
+    )
+
+
+def _as_begun(run: EndedRun) -> BegunRun:
+    return BegunRun(
+        id=run.id,
+        job_id=run.job_id,
+        trigger=run.trigger,
+        scheduled_for=run.scheduled_for,
+        begun_at=run.finished_at,
     )
 
 
