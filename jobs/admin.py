@@ -23,10 +23,10 @@ from django.utils.html import format_html
 from executions.admin_cells import NOTHING, json_cell, runs_link, text_cell, time_cell
 from executions.api.parameters import identity
 from executions.policy import sees_all, team_ids
-from jobs import services
 from jobs.admin_forms import JobForm, TaskForm
 from jobs.listing import find_job, next_runs, visible_jobs
 from jobs.models import Job, Task
+from jobs.runs import run_job
 from scheduler_project.kernel.clock import utcnow
 from scheduler_project.kernel.durations import format_duration
 from scheduler_project.kernel.errors import NotFound
@@ -185,7 +185,7 @@ class JobAdmin(_JobAdmin):
             self._run(request, job)
 
     def _run(self, request: HttpRequest, job: Job) -> None:
-        execution_id = services.run_job(job, request.user, utcnow())
+        execution_id = run_job(job, request.user, utcnow()).execution_id
         self.log_change(request, job, f"Run now: {execution_id}")
         address = reverse("admin:executions_execution_change", args=[execution_id])
         messages.success(

@@ -158,3 +158,21 @@ class Job(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class RequestedRun(models.Model):
+    """Which run an idempotency key stands for; ``digest``: of what was asked with it."""
+
+    job = models.ForeignKey(Job, on_delete=models.CASCADE)
+    key = models.CharField(max_length=255)
+    digest = models.BinaryField()
+    execution_id = models.UUIDField()
+    created_at = models.DateTimeField()
+
+    class Meta:
+        constraints: ClassVar[list[Any]] = [
+            models.UniqueConstraint(fields=["job", "key"], name="requested_run_once_per_key"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.key} ({self.execution_id})"

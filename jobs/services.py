@@ -17,12 +17,11 @@ from django.db.models import Q
 from executions.ids import shard_of
 from executions.policy import User, require_member
 from executions.scheduling import push_due_soon
-from executions.states import Trigger
 from executions.transitions import insert
 from jobs.changes import settle_soon
 from jobs.definitions import JobDefinition
 from jobs.models import Job, Missed
-from jobs.occurrences import new_execution, occurrence
+from jobs.occurrences import occurrence
 from jobs.snapshots import spec_of, store_spec
 from scheduler_project.kernel.errors import Conflict, InvalidFields
 
@@ -49,16 +48,6 @@ def create_job(definition: JobDefinition, user: User, now: datetime) -> CreatedJ
         entries = insert([first])
     push_due_soon(entries, now)
     return CreatedJob(job, first.id, first.scheduled_for)
-
-
-def run_job(job: Job, user: User, now: datetime) -> UUID:
-    """Run a job now, beside its schedule; the id of the execution."""
-    require_member(user, job.owner)
-    with transaction.atomic():
-        new = new_execution(job, now, Trigger.MANUAL, check_at=now)
-        entries = insert([new])
-    push_due_soon(entries, now)
-    return new.id
 
 
 def update_job(job: Job, definition: JobDefinition, user: User, now: datetime) -> Job:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -13,11 +11,11 @@ from rest_framework.response import Response
 from executions.api import parameters
 from executions.api.base import RestView
 from executions.api.presentation import time_text
+from jobs.api.bodies import Reader, instant, read_body, text, whole_number
 from jobs.listing import find_job
 from jobs.previews import DEFAULT_COUNT, MAX_COUNT, Preview, preview_job, preview_schedule, usual_length
 from jobs.schedules import parse_schedule
 from scheduler_project.kernel.clock import utcnow
-from scheduler_project.kernel.errors import InvalidFields, InvalidValue
 
 QUERY: dict[str, parameters.Reader] = {
     "count": parameters.whole_number(1, MAX_COUNT),
@@ -39,7 +37,7 @@ class SchedulePreview(RestView):
         """The fires of a job that would be created at ``after`` (now). With ``job``, the length of that
         job's runs is looked at too."""
         parameters.read_query(request.query_params, {})
-        given = _read_body(self.body)
+        given = read_body(self.body, READERS, required=("schedule",))
         job = find_job(given["job"], self.user) if "job" in given else None
         now = utcnow()
         preview = preview_schedule(
@@ -59,54 +57,17 @@ def preview_json(preview: Preview) -> dict[str, Any]:
     }
 
 
-def _read_body(body: Mapping[str, Any]) -> dict[str, Any]:
-    """InvalidFields for whatever is missing, unknown or not allowed."""
-    errors = {
-        name: [f"{name!r} is not a field here. Allowed: {', '.join(READERS)}."]
-        for name in body
-        if name not in READERS
-    }
-    values: dict[str, Any] = {}
-    for name, read in READERS.items():
-        if name in body:
-            try:
-                values[name] = read(body[name], name)
-            except InvalidValue as error:
-                errors[name] = [error.message]
-    if "schedule" not in body:
-        errors["schedule"] = ["This field is required."]
-    if errors:
-        raise InvalidFields(errors)
-    return values
-
-
 def _schedule(value: object, name: str) -> Any:
     return parse_schedule(value, field=name)
 
 
-def _after(value: object, name: str) -> datetime:
-    return parameters.instant(_text(value, name), name)
-
-
 def _job(value: object, name: str) -> UUID:
-    return parameters.uuid(_text(value, name), name)
+    return parameters.uuid(text(value, name), name)
 
 
-def _text(value: object, name: str) -> str:
-    if not isinstance(value, str):
-        raise InvalidValue(f"{value!r} is not a text.", field=name)
-    return value
-
-
-def _count(value: object, name: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_COUNT:
-        raise InvalidValue(f"{value!r} is not a whole number from 1 to {MAX_COUNT}.", field=name)
-    return value
-
-
-READERS: dict[str, Callable[[Any, str], Any]] = {
+READERS: dict[str, Reader] = {
     "schedule": _schedule,
-    "after": _after,
-    "count": _count,
+    "after": instant,
+    "count": whole_number(1, MAX_COUNT),
     "job": _job,
 }

@@ -94,19 +94,5 @@ class JobResume(RestView):
         return _shown(services.resume_job(job, self.user, utcnow(), missed))
 
 
-class JobRun(RestView):
-    def post(self, request: Request, job_id: str) -> Response:
-        """One run now, beside the schedule."""
-        parameters.read_query(request.query_params, {})
-        require_empty(self.body)
-        job = find_job(parameters.identity(job_id), self.user)
-        execution_id = str(services.run_job(job, self.user, utcnow()))
-        return Response(
-            {"executionId": execution_id},
-            status=HTTPStatus.CREATED,
-            headers={"Location": f"/api/v1/executions/{execution_id}"},
-        )
-
-
 def _shown(job: Job) -> Response:
     return Response(job_json(job, next_runs([job]).get(job.id)))

@@ -25,7 +25,8 @@ from executions.store import Store
 from executions.transitions import record
 from jobs.definitions import read_definition
 from jobs.models import Job, Task
-from jobs.services import create_job, run_job
+from jobs.runs import run_job
+from jobs.services import create_job
 from scheduler_project.kernel.clock import utcnow
 
 pytestmark = pytest.mark.django_db
