@@ -7,7 +7,7 @@ that it cannot say anything else than what will be created.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
 
@@ -15,7 +15,7 @@ from django.db import connection
 
 from executions.ids import lowest_id
 from executions.states import State
-from jobs.models import Job
+from jobs.models import Job, Overlap
 from jobs.occurrences import schedule_of
 from jobs.queries import JOBS
 from jobs.schedules import (
@@ -37,6 +37,14 @@ RECENT_RUNS = 50
 RECENT = timedelta(days=30)
 
 
+_OVERLAPS = {
+    Overlap.FORBID: "what is due while a run goes on is skipped (overlap forbid)",
+    Overlap.ALLOW: "runs go on side by side (overlap allow)",
+    Overlap.QUEUE: "runs pile up behind each other (overlap queue)",
+    Overlap.REPLACE: "each run is cancelled for the next (overlap replace)",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Preview:
     fires: list[datetime]
@@ -49,15 +57,17 @@ def preview_schedule(
 ) -> Preview:
     """The first ``count`` fires of a job that would be created at ``after``."""
     fires = preview_fires(schedule, after, max(count, LOOKED_AT))
-    return _preview(schedule, fires, after, count, usual_length)
+    said = run_length_warnings(fires, usual_length) if usual_length else []
+    return _preview(schedule, fires, after, count, said)
 
 
 def preview_job(job: Job, after: datetime, count: int) -> Preview:
     """The ``count`` fires of a saved job that follow ``after``."""
     schedule = schedule_of(job)
     fires = list(islice(fires_after(schedule, after), max(count, LOOKED_AT)))
-    preview = _preview(schedule, fires, after, count, usual_length(job, after))
-    return replace(preview, warnings=[*preview.warnings, *_on_job(job)])
+    usual = usual_length(job, after)
+    said = run_length_warnings(fires, usual, _OVERLAPS[Overlap(job.overlap)]) if usual else []
+    return _preview(schedule, fires, after, count, [*said, *_on_job(job)])
 
 
 def usual_length(job: Job, now: datetime) -> timedelta | None:
@@ -81,12 +91,13 @@ def _on_job(job: Job) -> Iterator[str]:
 
 
 def _preview(
-    schedule: Schedule, fires: list[datetime], after: datetime, count: int, usual: timedelta | None
+    schedule: Schedule, fires: list[datetime], after: datetime, count: int, said: list[str]
 ) -> Preview:
+    """``said``: what there is to say beside what the schedule itself gives rise to."""
     shown = fires[:count]
-    said = warnings(schedule, after, shown[-1] if shown else None)
-    said += run_length_warnings(fires, usual) if usual else []
-    return Preview(shown, describe(schedule), [*said, *_on_the_end(schedule, fires, after, count)])
+    of_schedule = warnings(schedule, after, shown[-1] if shown else None)
+    at_the_end = _on_the_end(schedule, fires, after, count)
+    return Preview(shown, describe(schedule), [*of_schedule, *said, *at_the_end])
 
 
 def _on_the_end(schedule: Schedule, fires: list[datetime], after: datetime, count: int) -> list[str]:

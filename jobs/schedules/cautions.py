@@ -52,14 +52,19 @@ def warnings(schedule: Schedule, since: datetime = RULES_AS_OF, until: datetime 
     ]
 
 
-def run_length_warnings(fires: Sequence[datetime], usual: timedelta) -> list[str]:
-    """Whether ``fires`` follow each other faster than a run usually takes."""
+STILL_RUNS = "it still runs when the next is due"
+
+
+def run_length_warnings(
+    fires: Sequence[datetime], usual: timedelta, consequence: str = STILL_RUNS
+) -> list[str]:
+    """Whether ``fires`` follow each other faster than a run usually takes, and what comes of it."""
     closest = min((later - earlier for earlier, later in pairwise(fires)), default=None)
     if closest is None or closest >= usual:
         return []
     return [
         f"A run usually takes {format_duration(usual)}, and fires are as little as "
-        f"{format_duration(closest)} apart: it still runs when the next is due."
+        f"{format_duration(closest)} apart: {consequence}."
     ]
 
 

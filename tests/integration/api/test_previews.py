@@ -13,12 +13,12 @@ from rest_framework.test import APIClient
 
 from executions.transitions import record
 from jobs.models import Job
-from jobs.previews import preview_schedule
+from jobs.previews import preview_job, preview_schedule
 from jobs.schedules import parse_schedule
 from scheduler_project.kernel.clock import utcnow
 from scheduler_project.standalone.options import BASE_DIR
 from tests.integration.api.conftest import create, problem_of
-from tests.integration.jobs.chain import run_to_end, waiting_run
+from tests.integration.jobs.chain import new_job, run_to_end, waiting_run
 from tests.integration.making import COMPLETED, STARTED, said
 
 pytestmark = pytest.mark.django_db
@@ -199,7 +199,10 @@ def test_more_often_than_its_runs_usually_take_is_a_warning(member: APIClient) -
         finished(job, minutes * MINUTE)
 
     (warning,) = member.get(f"/api/v1/jobs/{job_id}/preview", {"count": 1}).json()["warnings"]
-    assert warning.startswith("A run usually takes 3m, and fires are as little as 1m apart")
+    assert warning == (
+        "A run usually takes 3m, and fires are as little as 1m apart: "
+        "what is due while a run goes on is skipped (overlap forbid)."
+    )
 
     assert ask(member, schedule={"every": "2m"})["warnings"] == []
     (warning,) = ask(member, schedule={"every": "2m"}, job=job_id)["warnings"]
@@ -230,4 +233,11 @@ def test_a_preview_is_what_is_really_created(store: object, schedule: Any, creat
     begun = datetime.fromisoformat(created).astimezone(UTC)
     expected = preview_schedule(parse_schedule(schedule), begun, 6).fires
 
-    assert run_to_end(schedule, begun, 6) == expected
+    assert run_to_end(new_job(schedule, begun), begun, 6) == expected
+
+
+@pytest.mark.parametrize("overlap", ["allow", "queue", "replace"])
+def test_it_is_so_with_every_rule_of_overlaps_and_with_jitter(store: object, overlap: str) -> None:
+    begun = datetime(2027, 3, 26, 12, tzinfo=UTC)
+    job = new_job(BERLIN, begun, overlap=overlap, jitter="10m")
+    assert run_to_end(job, begun, 6) == preview_job(job, begun, 6).fires

@@ -28,10 +28,9 @@ def waiting_run(job: Job) -> Execution:
     return Execution.objects.get(job_id=job.id, state="Waiting")
 
 
-def run_to_end(schedule: Any, now: datetime, most: int) -> list[datetime]:
+def run_to_end(job: Job, now: datetime, most: int) -> list[datetime]:
     """The planned times of at most ``most`` runs, each of which begins when it is due and is short."""
     planned: list[datetime] = []
-    job = new_job(schedule, now)
     while len(planned) < most and (run := Execution.objects.filter(job_id=job.id, state="Waiting").first()):
         planned.append(run.scheduled_for)
         begun = max(run.scheduled_for, now)

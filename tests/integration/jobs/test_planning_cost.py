@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 import pytest
 
-from executions.planning import EndedRun, Progress, plan_next
+from executions.planning import BegunRun, EndedRun, Progress, plan_next
 from executions.states import State, Trigger
 from jobs.models import Job
 from jobs.occurrences import schedule_of
@@ -20,6 +19,7 @@ pytestmark = pytest.mark.django_db
 NIGHTLY = {"cron": "0 2 * * *", "timezone": "Europe/Vienna"}
 DUE = datetime(2027, 6, 1, 0, 0, tzinfo=UTC)
 JOBS = 10_000
+SECOND = timedelta(seconds=1)
 
 
 def copies_of(job: Job, number: int) -> list[Job]:
@@ -28,31 +28,42 @@ def copies_of(job: Job, number: int) -> list[Job]:
     return Job.objects.bulk_create(copies, batch_size=2000)
 
 
-def test_the_next_runs_of_ten_thousand_jobs_cost_one_evaluation(store: object) -> None:
-    first = new_job(NIGHTLY, DUE - timedelta(days=1))
-    schedule = schedule_of(first)
-    assert isinstance(schedule, Cron)
-    ended = EndedRun(
-        id=first.id,
-        job_id=first.id,
+def ended(job: Job, late: timedelta) -> EndedRun:
+    """A run of ``job`` that began that late and took a second."""
+    return EndedRun(
+        id=uuid4(),
+        job_id=job.id,
         trigger=Trigger.SCHEDULE,
         scheduled_for=DUE,
         state=State.COMPLETED_NORMALLY,
-        started_at=DUE,
-        finished_at=DUE,
+        started_at=DUE + late,
+        finished_at=DUE + SECOND + late,
     )
-    runs = [
-        replace(
-            ended,
-            job_id=job.id,
-            started_at=DUE + timedelta(milliseconds=number),
-            finished_at=DUE + timedelta(seconds=1, milliseconds=number),
-        )
-        for number, job in enumerate(copies_of(first, JOBS))
-    ]
+
+
+def begun(job: Job, late: timedelta) -> BegunRun:
+    return BegunRun(
+        id=uuid4(), job_id=job.id, trigger=Trigger.SCHEDULE, scheduled_for=DUE, begun_at=DUE + late
+    )
+
+
+def progress(jobs: list[Job], overlap: str) -> Progress:
+    """What the planner follows by this rule: ends of runs, or their beginnings; each at its own instant."""
+    late = [timedelta(milliseconds=number) for number in range(len(jobs))]
+    if overlap == "allow":
+        return Progress(begun=list(map(begun, jobs, late)))
+    return Progress(ended=list(map(ended, jobs, late)))
+
+
+@pytest.mark.parametrize("overlap", ["forbid", "allow", "queue"])
+def test_the_next_runs_of_ten_thousand_jobs_cost_one_evaluation(store: object, overlap: str) -> None:
+    first = new_job(NIGHTLY, DUE - timedelta(days=1), overlap=overlap)
+    schedule = schedule_of(first)
+    assert isinstance(schedule, Cron)
+    passed = progress(copies_of(first, JOBS), overlap)
     before = evaluator_of(schedule.rule).evaluations
 
-    new = plan_next(Progress(ended=runs), DUE + timedelta(minutes=1))
+    new = plan_next(passed, DUE + timedelta(minutes=1))
 
     assert len(new) == JOBS
     assert {item.scheduled_for for item in new} == {DUE + timedelta(days=1)}
