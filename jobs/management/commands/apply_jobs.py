@@ -45,7 +45,7 @@ class Command(BaseCommand):
     def handle(self, *_args: Any, **options: Any) -> None:
         try:
             steps = self._plan(options)
-            self._show(steps)
+            self._show(steps, new_ones_whole=options["dry_run"])
             carry_out(steps, operator("apply_jobs"), utcnow(), keep=not options["dry_run"])
         except Refused as refused:
             raise CommandError(f"Nothing was changed.\n{refused.message}") from refused
@@ -70,11 +70,11 @@ class Command(BaseCommand):
             raise CommandError("The files declare no job: --prune would archive all that they ever declared.")
         return plan_steps(wanted, Origin(options["origin"], prune=options["prune"], adopt=options["adopt"]))
 
-    def _show(self, steps: list[Step]) -> None:
+    def _show(self, steps: list[Step], *, new_ones_whole: bool) -> None:
         for team in new_teams(steps):
             self.stdout.write(f"+ team {team}")
         for step in steps:
             if step.action is not Action.KEEP:
                 self.stdout.write(f"{SIGNS[step.action]} {step.action} {step.label}")
-            if step.difference:
+            if step.difference and (new_ones_whole or step.action is not Action.CREATE):
                 self.stdout.write(step.difference)
