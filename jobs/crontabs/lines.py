@@ -17,7 +17,16 @@ from jobs.crontabs.settings import Setting, is_empty_setting, read_setting
 MACROS = ("@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly", "@reboot")
 _TIMES = re.compile(r"((?:\S+[ \t]+){4}\S+)(?:[ \t]+(.*))?")
 _WORD = re.compile(r"(\S+)(?:[ \t]+(.*))?")
-_HEADINGS = re.compile(r"(?i)\W*(?:m(?:in(?:ute)?)?\s+h(?:our)?\b|.*\bday of (?:the )?(?:month|week)\b)")
+_NO_DESCRIPTION = re.compile(
+    r"""(?i)m(?:in(?:ute)?)?\s+h(?:our)?\b   # the names of the columns
+    |.*\bday\ of\ (?:the\ )?(?:month|week)\b
+    |\||\.?--                                # the lines of a drawing that points at them
+    |(?:[-\d*,/]+\s+){3}\S+\s+\S+\s+\S       # an entry that was put out of use
+    |@[a-z]+\s+\S
+    |[a-z_]\w*\s*=                           # and a setting
+    """,
+    re.VERBOSE,
+)
 
 
 class Format(StrEnum):
@@ -140,10 +149,7 @@ def _refusal(line: str, times: str, user: str, command: str, format: Format) -> 
 
 
 def _joined(comments: list[str]) -> str:
-    """The comment as a description; what looks like headings or a disabled entry is neither."""
+    """The comment as a description: what stands behind the last line that is not meant to be one."""
     texts = [comment.lstrip("#").strip() for comment in comments]
-    return "\n".join(text for text in texts if text and not _HEADINGS.match(text) and not _is_entry(text))
-
-
-def _is_entry(text: str) -> bool:
-    return re.match(r"(?:[-\d*,/]+[ \t]+){3}\S+[ \t]+\S+[ \t]+\S|@[a-z]+[ \t]+\S", text) is not None
+    last = max((number for number, text in enumerate(texts) if _NO_DESCRIPTION.match(text)), default=-1)
+    return "\n".join(text for text in texts[last + 1 :] if text)

@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 
-from django.db import transaction
+from django.db import connection, transaction
 
 from executions.policy import Forbidden, User
 from jobs import services
 from jobs.declared.comparing import Action, Step
 from jobs.declared.wanted import Place, Problem, Refused
+from jobs.queries import JOBS
 from scheduler_project.kernel.errors import Conflict, InvalidFields
+
+_LOCK = 0x706E6374_6A6F6273  # any number that nobody else uses
+
+
+@contextmanager
+def taking_turns() -> Iterator[None]:
+    """One transaction, in which nobody else compares files with the jobs or applies them."""
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute(JOBS["take_turns"], [_LOCK])
+        yield
 
 
 def carry_out(steps: Sequence[Step], user: User, now: datetime, *, keep: bool = True) -> None:

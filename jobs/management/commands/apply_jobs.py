@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from jobs.declared.applying import carry_out
+from jobs.declared.applying import carry_out, taking_turns
 from jobs.declared.comparing import Action, Origin, Step, plan_steps
 from jobs.declared.manifests import read_manifest
 from jobs.declared.wanted import Problem, Refused, Wanted
@@ -44,9 +44,10 @@ class Command(BaseCommand):
 
     def handle(self, *_args: Any, **options: Any) -> None:
         try:
-            steps = self._plan(options)
-            self._show(steps, new_ones_whole=options["dry_run"])
-            carry_out(steps, operator("apply_jobs"), utcnow(), keep=not options["dry_run"])
+            wanted = self._read(options)
+            with taking_turns():
+                steps = self._plan(wanted, options)
+                carry_out(steps, operator("apply_jobs"), utcnow(), keep=not options["dry_run"])
         except Refused as refused:
             raise CommandError(f"Nothing was changed.\n{refused.message}") from refused
         todo = any(step.action is not Action.KEEP for step in steps)
@@ -57,7 +58,7 @@ class Command(BaseCommand):
         if options["dry_run"]:
             raise SystemExit(SOMETHING_TO_DO)
 
-    def _plan(self, options: dict[str, Any]) -> list[Step]:
+    def _read(self, options: dict[str, Any]) -> list[Wanted]:
         wanted: list[Wanted] = []
         problems: list[Problem] = []
         for path in options["files"]:
@@ -68,7 +69,12 @@ class Command(BaseCommand):
             raise Refused(problems)
         if options["prune"] and not wanted:
             raise CommandError("The files declare no job: --prune would archive all that they ever declared.")
-        return plan_steps(wanted, Origin(options["origin"], prune=options["prune"], adopt=options["adopt"]))
+        return wanted
+
+    def _plan(self, wanted: list[Wanted], options: dict[str, Any]) -> list[Step]:
+        steps = plan_steps(wanted, Origin(options["origin"], prune=options["prune"], adopt=options["adopt"]))
+        self._show(steps, new_ones_whole=options["dry_run"])
+        return steps
 
     def _show(self, steps: list[Step], *, new_ones_whole: bool) -> None:
         for team in new_teams(steps):

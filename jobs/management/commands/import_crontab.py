@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from jobs.crontabs.carrying import Carriage, Carried, carry_over
 from jobs.crontabs.lines import Complaint, Format, format_of, read_crontab
 from jobs.crontabs.report import complaints_text, table
-from jobs.declared.applying import carry_out
+from jobs.declared.applying import carry_out, taking_turns
 from jobs.declared.comparing import Action, Origin, Step, plan_steps
 from jobs.declared.wanted import Place, Refused, Wanted
 from jobs.management.files import counted, new_teams, operator, read_text, shown_path
@@ -54,10 +54,11 @@ class Command(BaseCommand):
         places = [Place(shown_path(options["file"]), job.line) for job in jobs]
         wanted = [Wanted(job.definition, place) for job, place in zip(jobs, places, strict=True)]
         try:
-            steps = plan_steps(wanted, Origin(ORIGIN))
-            self._show(jobs, steps, options)
-            self._complain(complaints)
-            self._apply(steps, options)
+            with taking_turns():
+                steps = plan_steps(wanted, Origin(ORIGIN))
+                self._show(jobs, steps, options)
+                self._complain(complaints)
+                self._apply(steps, options)
         except Refused as refused:
             raise CommandError(f"Nothing was changed.\n{refused.message}") from refused
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from io import StringIO
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group
 from django.core.management import CommandError, call_command
+from django.db import connection
 
 from executions.models import Execution
 from executions.store import Store
@@ -214,6 +217,23 @@ def test_pruning_archives_what_is_no_longer_declared_and_nothing_else(written: W
     assert beat.archived_at is not None
     assert not Execution.objects.filter(job_id=beat.id, state="Waiting").exists()
     assert "Nothing to do" in apply(path, "--prune")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_that_apply_at_once_take_turns(written: Writing) -> None:
+    path, meeting = written(TWO), Barrier(2)
+
+    def apply_together(_: int) -> str:
+        try:
+            meeting.wait(10)
+            return apply(path)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(2) as both:
+        said = sorted(both.map(apply_together, range(2)))
+    assert [text.startswith("Nothing to do") for text in said] == [False, True]
+    assert len(jobs()) == 2
 
 
 def test_pruning_by_files_that_declare_nothing_is_refused(written: Writing) -> None:

@@ -112,6 +112,23 @@ def test_the_comment_directly_above_is_the_description() -> None:
     assert [entry.comment for entry in entries(text)] == ["Nightly backup\nof the warehouse", "", ""]
 
 
+def test_the_drawing_of_the_columns_and_what_is_put_out_of_use_describe_nothing() -> None:
+    text = """# Example of job definition:
+# .---------------- minute (0 - 59)
+# |  .------------- hour (0 - 23)
+# |  |  |  |  |
+# *  *  *  *  * user-name command to be executed
+17 * * * * root first
+#PATH=/bin
+18 * * * * root second
+# Old: #0 1 * * * root gone
+#@daily root gone
+# Kept
+19 * * * * root third
+"""
+    assert [entry.comment for entry in entries(text, Format.SYSTEM)] == ["", "", "Kept"]
+
+
 @pytest.mark.parametrize(
     ("line", "part"),
     [
