@@ -18,6 +18,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
+from django.db import connection
+
 from executions.entries import Entry
 from executions.events import Event
 from executions.holding import held, is_held
@@ -25,8 +27,10 @@ from executions.ids import execution_id
 from executions.redirection import LiveRun, Redirection, redirect
 from executions.states import EventType, State, Trigger
 from executions.transitions import insert, record
-from jobs.models import Job, Overlap
-from jobs.occurrences import occurrence, schedule_of
+from jobs.models import Job, Missed, Overlap
+from jobs.occurrences import due_time, occurrence, schedule_of
+from jobs.outages import resume_chain
+from jobs.queries import JOBS
 from jobs.resuming import due_by_plan, is_occurrence, resume
 from jobs.schedules import Schedule
 from jobs.snapshots import check_row, spec_of, store_spec
@@ -37,11 +41,14 @@ RESCHEDULED = "rescheduled"
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a job's row asks for. ``anew``: its times are others than its runs were planned by."""
+    """What a job's row asks for. ``anew``: its times are others than its runs were planned by.
+
+    ``spec_before``: the snapshot of what was last settled; ``job`` has the new one already.
+    """
 
     job: Job
     schedule: Schedule
-    spec_id: UUID
+    spec_before: UUID
     anew: bool
 
     def next_due(self, now: datetime) -> datetime | None:
@@ -54,17 +61,18 @@ class Wanted:
 
     def replaces(self, run: LiveRun) -> bool:
         """Whether ``run`` has the job's snapshot of before, and is to have the new one."""
-        return run.spec_id == self.job.spec_id != self.spec_id
+        return run.spec_id == self.spec_before != self.job.spec_id
 
 
 def wanted(job: Job, now: datetime) -> Wanted:
     """What the row of ``job`` asks for; its schedule gets its normal form. InvalidValue: nonsense."""
     check_row(job)
-    before = job.spec.body
+    spec_before, before = job.spec_id, job.spec.body
     job.schedule = schedule_of(job).anchored(now).to_json()
     spec = spec_of(job)
     anew = (before["schedule"], before.get("jitter_s", 0.0)) != (job.schedule, spec.jitter_s)
-    return Wanted(job, schedule_of(job), store_spec(spec).id, anew)
+    job.spec = store_spec(spec)
+    return Wanted(job, schedule_of(job), spec_before, anew)
 
 
 def concerned(aim: Wanted, run: LiveRun) -> bool:
@@ -92,14 +100,16 @@ def align(aim: Wanted, runs: Sequence[LiveRun], now: datetime) -> list[Entry]:
     if aim.job.paused_at is not None:
         _pause([run for run in kept if run.waits], now)
         return []
-    resumed, ended = resume(aim.job, [run for run in kept if run.state is State.PAUSED], now)
-    kept = [run for run in kept if run not in ended]
+    resumed, settled = resume(aim.job, [run for run in kept if run.state is State.PAUSED], now)
+    kept = [run for run in kept if run not in settled]
     waiting = {run.id for run in kept if run.waits}
-    return [
-        *[entry for entry in entries if entry.execution_id in waiting],
-        *resumed,
-        *_plan(aim, kept, due),
-    ]
+    entries = [*[entry for entry in entries if entry.execution_id in waiting], *resumed]
+    if any(_keeps_chain(aim.job, run) for run in kept):
+        return entries
+    if not settled and not aim.anew and aim.schedule.recurring:
+        return [*entries, *_continue(aim.job, now)]
+    parked = any(run.check_at is not None and is_held(run.check_at) for run in moved)
+    return [*entries, *_plan(aim, due, parked=parked)]
 
 
 def _new_course(aim: Wanted, run: LiveRun, now: datetime) -> Redirection:
@@ -110,7 +120,7 @@ def _new_course(aim: Wanted, run: LiveRun, now: datetime) -> Redirection:
         planned = due_by_plan(aim.job, run)
         due = held(planned) if is_held(due) else planned  # what waits for another run waits on
     return Redirection(
-        spec_id=aim.spec_id if aim.replaces(run) else run.spec_id, check_at=due, owner_id=aim.job.owner_id
+        spec_id=aim.job.spec_id if aim.replaces(run) else run.spec_id, check_at=due, owner_id=aim.job.owner_id
     )
 
 
@@ -136,17 +146,27 @@ def _record(kind: EventType, runs: Sequence[LiveRun], now: datetime, *, reason: 
 # --- what comes next ------------------------------------------------------------------------------
 
 
-def _plan(aim: Wanted, kept: Sequence[LiveRun], due: datetime | None) -> list[Entry]:
-    """The next occurrence, where none is there and none is made when a run ends."""
-    if due is None or any(_keeps_chain(aim.job, run) for run in kept):
+def _plan(aim: Wanted, due: datetime | None, *, parked: bool) -> list[Entry]:
+    """The next occurrence; ``parked``: held for a run, as the one was that it takes the place of."""
+    if due is None:
         return []
-    new = replace(occurrence(aim.job, due), spec_id=aim.spec_id)
+    new = occurrence(aim.job, due)
+    if parked:
+        new = replace(new, check_at=held(due_time(aim.job, due)))
     made = insert([new])
-    if made or not aim.anew or any(run.id == new.id for run in kept):
+    if made or not aim.anew:
         return made
     # It was planned before, and ended when the schedule was changed: this one is another run.
     key = f"revision {aim.job.revision}"
     return insert([replace(new, id=execution_id(aim.job.id, due, Trigger.SCHEDULE, aim.job.shard, key))])
+
+
+def _continue(job: Job, now: datetime) -> list[Entry]:
+    """Of what was planned since the last run, which ended while the job was paused."""
+    with connection.cursor() as cursor:
+        cursor.execute(JOBS["last_planned"], [job.id, now])
+        last_planned = cursor.fetchone()[0]
+    return resume_chain(job, last_planned or now, now, Missed(job.on_resume))
 
 
 def _keeps_chain(job: Job, run: LiveRun) -> bool:

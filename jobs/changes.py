@@ -110,7 +110,7 @@ def _align(aim: Wanted, withdrawn: Withdrawn, now: datetime) -> _Aligned:
         for run in runs:
             if concerned(aim, run):
                 withdrawn.check(run, now)
-        entries = align(aim, [as_begun(run) if run.id in withdrawn.begun else run for run in runs], now)
         same = Job.objects.filter(id=job.id)
-        same.update(spec_id=aim.spec_id, schedule=job.schedule, on_resume=Missed.SKIP, problem="")
+        same.update(spec_id=job.spec_id, schedule=job.schedule, on_resume=Missed.SKIP, problem="")
+        entries = align(aim, [as_begun(run) if run.id in withdrawn.begun else run for run in runs], now)
         return _Aligned(same.values_list("revision", flat=True).get(), entries)

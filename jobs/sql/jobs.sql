@@ -33,7 +33,7 @@ SELECT id FROM jobs_job WHERE shard = ANY(%s) AND revision <> settled_revision O
 -- name: last_planned
 -- The planned time of the last occurrence of a job up to now.
 SELECT max(scheduled_for) FROM executions_execution
-WHERE job_id = %s AND trigger = 'schedule' AND scheduled_for <= %s
+WHERE job_id = %s AND trigger IN ('schedule', 'catchup') AND scheduled_for <= %s
 
 -- name: take_turns
 -- Held to the end of the transaction: whoever brings the jobs in line with files does so alone.

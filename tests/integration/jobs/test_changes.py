@@ -11,8 +11,10 @@ from django.contrib.auth.models import User
 from django.db import connection
 
 from executions.claims import Claimed, Claims
+from executions.holding import is_held
 from executions.models import Execution, ExecutionEvent
 from executions.store import Store
+from executions.transitions import record
 from executions.window import Window
 from jobs import services
 from jobs.catchups import start_catch_ups
@@ -21,6 +23,7 @@ from jobs.definitions import definition_body, read_definition
 from jobs.models import Job, Missed
 from scheduler_project.kernel.clock import utcnow
 from tests.integration.jobs.chain import new_job
+from tests.integration.making import COMPLETED, STARTED, said
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SECOND, HOUR = timedelta(seconds=1), timedelta(hours=1)
@@ -290,3 +293,47 @@ def test_where_redis_is_away_the_change_waits_for_the_beats(
 def sql(text: str) -> None:
     with connection.cursor() as cursor:
         cursor.execute(text)
+
+
+@pytest.mark.parametrize(
+    ("missed", "trigger", "planned"),
+    [
+        (Missed.SKIP, "schedule", [6]),
+        (Missed.RUN_LATEST, "catchup", [4, 6]),
+        (Missed.RUN_ALL, "catchup", [2, 6]),
+    ],
+)
+def test_times_that_passed_after_its_last_run_ended_during_a_pause(
+    now: datetime, missed: Missed, trigger: str, planned: list[int]
+) -> None:
+    job = new_job({"every": "2h", "anchor": (now - 2 * HOUR).isoformat()}, now - SECOND)
+    (run,) = runs(job)
+    record([said(STARTED, run.id, at=now)], now)
+    services.pause_job(job, root(), now)
+    record([said(COMPLETED, run.id, at=now + SECOND, started_at=now)], now + SECOND)
+    assert [run.state for run in runs(job)] == ["Completed Normally"]
+    services.resume_job(job, root(), now + 5 * HOUR, missed)
+    left = Execution.objects.filter(job_id=job.id, state="Waiting").order_by("id")
+    assert [run.scheduled_for for run in left] == [now + n * HOUR for n in planned]
+    assert left[0].trigger == trigger
+
+
+def test_what_is_caught_up_with_after_a_change_has_the_new_snapshot(now: datetime) -> None:
+    job = new_job({"every": "2h"}, now)
+    services.pause_job(job, root(), now)
+    change(job, now, command="false")
+    services.resume_job(job, root(), now + 5 * HOUR, Missed.RUN_LATEST)
+    left = Execution.objects.filter(job_id=job.id, state="Waiting")
+    assert {command_of(run) for run in left} == {"false"}
+    assert left.count() == 2
+
+
+def test_the_successor_of_a_parked_run_is_parked_too(now: datetime) -> None:
+    job = new_job({"every": "2h"}, now, overlap="replace")
+    (run,) = runs(job)
+    record([said(STARTED, run.id, at=now + 2 * HOUR)], now + 2 * HOUR)
+    assert is_held(waiting(job).check_at or now)
+    change(job, now + 3 * HOUR, schedule={"every": "5h"})
+    new = waiting(job)
+    assert new.scheduled_for == now + 8 * HOUR
+    assert is_held(new.check_at or now)
