@@ -27,9 +27,9 @@ def job_preview(job: Job) -> dict[str, Any]:
     try:
         preview, zone = preview_job(job, utcnow(), SHOWN), _zone_of(job)
     except InvalidValue as error:
-        return {"unreadable": error.message}
+        return {"job": job, "unreadable": error.message}
     fires = [{"utc": time_cell(fire), "local": _local(fire, zone)} for fire in preview.fires]
-    return {"preview": preview, "fires": fires, "zone": zone}
+    return {"job": job, "preview": preview, "fires": fires, "zone": zone}
 
 
 def _zone_of(job: Job) -> ZoneInfo | None:

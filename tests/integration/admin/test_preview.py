@@ -47,6 +47,13 @@ def test_the_form_of_a_new_job_previews_what_is_typed(root: Client) -> None:
     assert finders.find("jobs/preview.js")
 
 
+def test_a_job_that_files_declare_says_so(root: Client) -> None:
+    job = new_job("@daily", utcnow())
+    assert "comes from files" not in page_of(root, job)
+    Job.objects.filter(id=job.id).update(managed_by="apply_jobs")
+    assert "comes from files (apply_jobs)" in page_of(root, job)
+
+
 def test_a_job_whose_zone_is_gone_still_has_a_page(root: Client) -> None:
     job = new_job("0 2 * * *", utcnow())
     Job.objects.filter(id=job.id).update(schedule={"cron": "0 2 * * *", "timezone": "Mars/Olympus"})
