@@ -20,6 +20,8 @@ from jobs.occurrences import schedule_of
 from jobs.queries import JOBS
 from jobs.schedules import (
     At,
+    Cron,
+    Every,
     Schedule,
     describe,
     fires_after,
@@ -81,9 +83,7 @@ def usual_length(job: Job, now: datetime) -> timedelta | None:
 
 def _on_job(job: Job) -> Iterator[str]:
     """What of the job, and not of its schedule, moves its runs."""
-    if job.archived_at is not None:
-        yield "The job is archived: none of these will run."
-    elif job.paused_at is not None:
+    if job.paused_at is not None:
         yield "The job is paused: none of these will run before it is resumed."
     if job.jitter:
         offset, width = format_duration(jitter_offset(job.id, job.jitter)), format_duration(job.jitter)
@@ -105,6 +105,7 @@ def _on_the_end(schedule: Schedule, fires: list[datetime], after: datetime, coun
         return ["It does not fire any more."]
     if isinstance(schedule, At) and schedule.instant <= after:
         return ["This instant is past: the run is due at once."]
-    if schedule.recurring and len(fires) < count:
-        return [f"It fires {len(fires)} more times, and then never again."]
+    ends = isinstance(schedule, Cron | Every) and schedule.span.end is not None
+    if ends and len(fires) < count:
+        return [f"It fires {len(fires)} more time{'s' if len(fires) > 1 else ''}, and then never again."]
     return []

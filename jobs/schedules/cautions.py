@@ -176,8 +176,8 @@ def _on_gap(rule: CronRule, evaluator: Evaluator, stretch: Stretch) -> str | Non
     else:
         outcome = f"it runs at {stretch.local_start:%H:%M} (dstGap runAfter)"
     return (
-        f"On {lost:%Y-%m-%d} the clock in {rule.timezone} goes from {stretch.clock_before:%H:%M} to "
-        f"{stretch.local_start:%H:%M}: {lost:%H:%M} does not exist, and {outcome}."
+        f"On {lost:%Y-%m-%d} the clock in {rule.timezone} goes {_change(stretch, 'to')}: "
+        f"{lost:%H:%M} does not exist, and {outcome}."
     )
 
 
@@ -190,9 +190,16 @@ def _on_overlap(rule: CronRule, evaluator: Evaluator, stretch: Stretch) -> str |
     else:
         outcome = "it runs both times, because it follows elapsed time"
     return (
-        f"On {twice:%Y-%m-%d} the clock in {rule.timezone} goes from {stretch.clock_before:%H:%M} back to "
-        f"{stretch.local_start:%H:%M}: {twice:%H:%M} comes twice, and {outcome}."
+        f"On {twice:%Y-%m-%d} the clock in {rule.timezone} goes {_change(stretch, 'back to')}: "
+        f"{twice:%H:%M} comes twice, and {outcome}."
     )
+
+
+def _change(stretch: Stretch, towards: str) -> str:
+    """``from 02:00 to 03:00``; with the dates where they differ."""
+    before, after = stretch.clock_before, stretch.local_start
+    form = "%H:%M" if before.date() == after.date() else "%Y-%m-%d %H:%M"
+    return f"from {before:{form}} {towards} {after:{form}}"
 
 
 def _on_idle_policies(rule: CronRule, fields: CronFields) -> Iterator[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
 from jobs.schedules import describe, parse_schedule, warnings
@@ -89,6 +91,10 @@ def test_a_schedule_is_put_in_words(value: object, sentence: str):
             ["does not run then, because it follows", "runs both times, because it follows"],
         ),
         ({"cron": "0 * * * *", **BERLIN, "dstGap": "skip"}, ["have no effect here"]),
+        (
+            {"cron": "30 23 * * *", "timezone": "Asia/Beirut"},
+            ["goes from 2027-10-31 00:00 back to 2027-10-30 23:00: 23:30 comes twice"],
+        ),
     ],
 )
 def test_what_may_surprise_is_said(value: object, parts: list[str]):
@@ -96,6 +102,15 @@ def test_what_may_surprise_is_said(value: object, parts: list[str]):
     assert len(said) == len(parts)
     for sentence, part in zip(said, parts, strict=True):
         assert part in sentence
+
+
+def test_a_day_that_a_zone_left_out_is_told_with_both_dates():
+    skipped = parse_schedule({"cron": "0 2 30 12 *", "timezone": "Pacific/Apia"})
+    said = warnings(skipped, datetime(2011, 1, 1, tzinfo=UTC))
+    assert said == [
+        "On 2011-12-30 the clock in Pacific/Apia goes from 2011-12-30 00:00 to 2011-12-31 00:00: "
+        "02:00 does not exist, and it runs at 00:00 (dstGap runAfter)."
+    ]
 
 
 @pytest.mark.parametrize(
