@@ -11,10 +11,11 @@ from django.contrib.auth.models import Group
 from django.core.exceptions import ValidationError
 from rest_framework.exceptions import ParseError
 
+from containers.spec import LEAST_MEMORY_BYTES
 from executions.api.parsing import read_object
 from executions.policy import Forbidden, User, sees_all, team_ids
 from jobs import services
-from jobs.definitions import JobDefinition, read_definition, read_field
+from jobs.definitions import JobDefinition, check_together, read_definition, read_field
 from jobs.models import Task, WorkType
 from scheduler_project.kernel.errors import Conflict, InvalidFields, InvalidValue
 
@@ -24,6 +25,7 @@ SCHEDULE_HELP = (
     '<code>{"at": "2026-12-24T18:00:00Z"}</code>, <code>{"after": "5m"}</code>, '
     '<code>{"every": "10s"}</code>.'
 )
+TASK_FIELDS = {"name", "description", "type", "command", "image", "env", "parameters"}
 LENGTH_HELP = "A number and a unit: ms, s, m, h, d or w. For example 90s, 5m or 1h30m."
 
 
@@ -150,6 +152,12 @@ class TaskForm(_ModelForm):
 
     env = ObjectField(required=False, label="Environment", help_text="A JSON object of names and texts.")
     parameters = ObjectField(required=False, help_text="Default parameters, a JSON object.")
+    memory_bytes = forms.IntegerField(
+        required=False, min_value=LEAST_MEMORY_BYTES, max_value=1 << 50, help_text="Empty: the deployment's."
+    )
+    cpus = forms.FloatField(
+        required=False, label="CPUs", min_value=0.01, max_value=1024, help_text="Empty: no limit."
+    )
 
     class Meta:
         model = Task
@@ -167,10 +175,11 @@ class TaskForm(_ModelForm):
 
     def clean(self) -> None:
         super().clean()
-        for name in ("type", "command", "env", "parameters"):
-            if name not in self.cleaned_data:
-                continue
+        for name in TASK_FIELDS & self.cleaned_data.keys():
             try:
                 self.cleaned_data[name] = read_field(name, self.cleaned_data[name])
             except InvalidValue as error:
                 self.add_error(name, error.message)
+        if not self.errors:
+            for name, texts in check_together(self.cleaned_data).items():
+                self.add_error(name, texts)

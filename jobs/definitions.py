@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from executions.worker.commands import command_words, variable_name
+from executions.worker.commands import RESERVED, command_words, variable_name
 from executions.worker.rendering import TemplateRefused, check_template
 from jobs.models import Job, MisfirePolicy, Missed, Overlap, WorkType
 from jobs.schedules import Schedule, parse_schedule
 from scheduler_project.kernel.durations import format_duration, parse_duration
 from scheduler_project.kernel.errors import InvalidFields, InvalidValue
+from scheduler_project.kernel.texts import control_character, unsendable
 
 MAX_RETRIES = 100
 MAX_NAME = 200
@@ -79,7 +80,7 @@ def read_definition(given: Mapping[str, Any]) -> JobDefinition:
         except InvalidValue as error:
             errors[name] = [error.message]
     if not errors:
-        errors = _check_together(values)
+        errors = check_together(values)
     if errors:
         raise InvalidFields(errors)
     return JobDefinition(**values)
@@ -129,7 +130,7 @@ def _length(length: timedelta | None) -> str | None:
     return None if length is None else format_duration(length)
 
 
-def _check_together(values: Mapping[str, Any]) -> dict[str, list[str]]:
+def check_together(values: Mapping[str, Any]) -> dict[str, list[str]]:
     """What only several fields together can tell: a command that fits its type, an image where needed."""
     work_type, command = values["type"], values["command"]
     if work_type == WorkType.CONTAINER and not values.get("image"):
@@ -147,8 +148,8 @@ def _check_together(values: Mapping[str, Any]) -> dict[str, list[str]]:
 def _text(value: object, name: str, *, longest: int = MAX_NAME, blank: bool = False) -> str:
     if not isinstance(value, str):
         raise InvalidValue(f"{_shown(value)} is not a text.", field=name)
-    if "\0" in value:
-        raise InvalidValue("A NUL character is not allowed.", field=name)
+    if complaint := unsendable(value):
+        raise InvalidValue(complaint, field=name)
     if not value.strip() and not blank:
         raise InvalidValue("This field may not be blank.", field=name)
     if len(value) > longest:
@@ -156,16 +157,23 @@ def _text(value: object, name: str, *, longest: int = MAX_NAME, blank: bool = Fa
     return value
 
 
-def _name(value: object, name: str) -> str:
-    return _text(value, name).strip()
+def _line(value: object, name: str, *, longest: int = MAX_NAME, blank: bool = False) -> str:
+    """One line that shows as it is, wherever it is shown: on a terminal, in a log, in a header."""
+    line = _text(value, name, longest=longest, blank=blank).strip()
+    if found := control_character(line):
+        raise InvalidValue(
+            f"{_shown(line)} holds the control character U+{ord(found):04X}: allowed is one line of text.",
+            field=name,
+        )
+    return line
 
 
 def _owner(value: object, name: str) -> str:
-    return _text(value, name, longest=MAX_OWNER).strip()
+    return _line(value, name, longest=MAX_OWNER)
 
 
 def _image(value: object, name: str) -> str:
-    return _text(value, name, longest=MAX_IMAGE, blank=True).strip()
+    return _line(value, name, longest=MAX_IMAGE, blank=True)
 
 
 def _optional_text(value: object, name: str) -> str:
@@ -201,9 +209,21 @@ def _object(value: object, name: str) -> dict[str, Any]:
         text = json.dumps(value, allow_nan=False)
     except (ValueError, RecursionError) as error:
         raise InvalidValue(f"Not JSON: {error}.", field=name) from error
-    if len(text) > MAX_JSON or "\\u0000" in text:
-        raise InvalidValue(f"At most {MAX_JSON} characters, and no NUL, are allowed.", field=name)
+    if len(text) > MAX_JSON:
+        raise InvalidValue(f"{len(text)} characters; at most {MAX_JSON} are allowed.", field=name)
+    for item in _texts(value):
+        if complaint := unsendable(item):
+            raise InvalidValue(f"{_shown(item)}: {complaint}", field=name)
     return dict(value)
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Every text in ``value``, names of objects included, at whatever depth."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping | list):
+        for item in (*value.keys(), *value.values()) if isinstance(value, Mapping) else value:
+            yield from _texts(item)
 
 
 def _parameters(value: object, name: str) -> dict[str, Any]:
@@ -216,17 +236,9 @@ def _parameters(value: object, name: str) -> dict[str, Any]:
             )
         if (other := seen.setdefault(variable_name(key), key)) != key:
             raise InvalidValue(f"{other!r} and {key!r} would both be {variable_name(key)}.", field=name)
-        _templates(item, name)
+        for text in _texts(item):
+            _template(text, name)
     return found
-
-
-def _templates(value: object, name: str) -> None:
-    """Every text in ``value``, at whatever depth, is rendered before the run."""
-    if isinstance(value, str):
-        _template(value, name)
-    elif isinstance(value, Mapping | list):
-        for item in value.values() if isinstance(value, Mapping) else value:
-            _templates(item, name)
 
 
 def _environment(value: object, name: str) -> dict[str, str]:
@@ -235,6 +247,12 @@ def _environment(value: object, name: str) -> dict[str, str]:
         if not _VARIABLE.fullmatch(key):
             raise InvalidValue(
                 f"{_shown(key)} is not a variable's name: letters, digits and '_'.", field=name
+            )
+        if key.startswith(RESERVED):
+            raise InvalidValue(
+                f"{key} is not for env: names with {' and '.join(RESERVED)} are the scheduler's and the "
+                "parameters'.",
+                field=name,
             )
         if not isinstance(item, str):
             raise InvalidValue(f"{key}: {_shown(item)} is not a text.", field=name)
@@ -290,7 +308,7 @@ def _shown(value: object) -> str:
 
 REQUIRED = ("name", "type", "command", "schedule", "owner")
 READERS: dict[str, tuple[str, Callable[[Any, str], Any]]] = {
-    "name": ("name", _name),
+    "name": ("name", _line),
     "type": ("type", partial(_choice, allowed=WorkType.values)),
     "command": ("command", _command),
     "schedule": ("schedule", _schedule),

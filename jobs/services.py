@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -22,8 +22,12 @@ from jobs.changes import settle_soon
 from jobs.definitions import JobDefinition
 from jobs.models import Job, Missed
 from jobs.occurrences import occurrence
+from jobs.schedules.kinds import format_instant
 from jobs.snapshots import spec_of, store_spec
 from scheduler_project.kernel.errors import Conflict, InvalidFields
+
+LATEST_START = timedelta(hours=1)
+TOO_LATE = '{first} is more than an hour in the past: give an instant to come, or "now" to run it at once.'
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +40,8 @@ class CreatedJob:
 def create_job(definition: JobDefinition, user: User, now: datetime) -> CreatedJob:
     """Save a job and its first execution (Waiting), in one transaction; what is due soon enters the window.
 
-    InvalidFields: an owner that does not exist, a schedule that never fires again. Forbidden:
+    InvalidFields: an owner that does not exist, a schedule that never fires again or whose only
+    fire is more than LATEST_START ago (a little late is a caller's clock or a slow network). Forbidden:
     not the caller's team. Conflict: that owner has a job of that name.
     """
     with transaction.atomic():
@@ -144,6 +149,8 @@ def _first_due(definition: JobDefinition, now: datetime) -> datetime:
     first = definition.schedule.anchored(now).first_fire(now)
     if first is None:
         raise InvalidFields({"schedule": ["This schedule does not fire after now."]})
+    if first < now - LATEST_START:
+        raise InvalidFields({"schedule": [TOO_LATE.format(first=format_instant(first))]})
     return first
 
 

@@ -25,4 +25,5 @@ class EventFormatter(logging.Formatter):
 
 def _field(value: object) -> str:
     text = str(value)
-    return text if text and not any(c.isspace() or c == '"' for c in text) else json.dumps(text)
+    plain = text and text.isprintable() and not any(c in ' "' for c in text)
+    return text if plain else json.dumps(text)

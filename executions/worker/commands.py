@@ -6,7 +6,8 @@ SQL        the command is SQL for ``psql``, which finds its server by PGHOST, PG
 Container  the words replace the image's own command; none: the image decides
 
 Parameters reach the program as ``PARAM_<NAME>`` each and all together, as JSON, in
-``PUNCTUAL_PARAMETERS``. A value that is not a text is given as JSON.
+``PUNCTUAL_PARAMETERS``. A value that is not a text is given as JSON. What they and the scheduler
+set (RESERVED) goes before what the job's env sets.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from typing import Any
 from containers.spec import ContainerSpec, container_name
 from executions.worker.assignments import Assignment
 from executions.worker.rendering import Rendered, TemplateRefused
+
+RESERVED = ("PUNCTUAL_", "PARAM_")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,8 +73,8 @@ def command_words(work_type: str, command: str) -> tuple[str, ...]:
 
 def _environment(given: Assignment, rendered: Rendered) -> dict[str, str]:
     return {
-        **{variable_name(name): _text(value) for name, value in rendered.parameters.items()},
         **rendered.env,
+        **{variable_name(name): _text(value) for name, value in rendered.parameters.items()},
         "PUNCTUAL_PARAMETERS": json.dumps(rendered.parameters, ensure_ascii=False),
         "PUNCTUAL_EXECUTION_ID": str(given.execution_id),
         "PUNCTUAL_ATTEMPT": str(given.attempt),
@@ -82,7 +85,7 @@ def _environment(given: Assignment, rendered: Rendered) -> dict[str, str]:
 
 def variable_name(parameter: str) -> str:
     """``execution_date`` reaches the program as ``PARAM_EXECUTION_DATE``."""
-    return "PARAM_" + re.sub(r"\W", "_", parameter, flags=re.ASCII).upper()
+    return RESERVED[1] + re.sub(r"\W", "_", parameter, flags=re.ASCII).upper()
 
 
 def _text(value: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -49,11 +50,18 @@ def parse_schedule(value: object, *, field: str = "schedule") -> Schedule:
     """
     if isinstance(value, Schedule):
         return value
-    if isinstance(value, str):
-        return Now() if value.strip().lower() == "now" else _read_cron({"cron": value}, field)
+    if isinstance(value, str) and value.strip().lower() == "now":
+        return Now()
+    if isinstance(value, str) and value.strip():
+        return _read_cron({"cron": value}, field)
     if not isinstance(value, Mapping):
-        raise InvalidValue(f"{shown(value)} is not a schedule: allowed is {ALLOWED}", field=field)
+        raise InvalidValue(f"{_as_sent(value)} is not a schedule: allowed is {ALLOWED}", field=field)
     return _READERS[_kind_of(value, field)](value, field)
+
+
+def _as_sent(value: object) -> str:
+    """``value`` as JSON writes it, where Python has another name for it."""
+    return json.dumps(value) if value is None or isinstance(value, bool) else shown(value)
 
 
 def _kind_of(value: Mapping[object, object], field: str) -> str:

@@ -6,7 +6,7 @@ import re
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 # C0, DEL, C1, line and paragraph separators, and what turns the direction of writing around.
-_CONTROL = re.compile("[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+_CONTROL = re.compile("[\0-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
 def unsendable(text: str) -> str:

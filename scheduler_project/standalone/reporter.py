@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from scheduler_project.kernel.backoff import exponential
 from scheduler_project.kernel.clock import monotonic, utcnow
 from scheduler_project.kernel.loop import stop_on_signals
+from scheduler_project.kernel.texts import escaped
 from scheduler_project.standalone import demo, once
 from scheduler_project.standalone.changes import Change, Changes
 from scheduler_project.standalone.options import ONCE_LIMIT_S, Options
@@ -126,9 +127,12 @@ def demo_runs(begun: datetime, jobs: set[str]) -> list[once.DemoRun]:
 
 
 def change_line(change: Change) -> str:
-    """``04:00:01.250Z  daily-sales-etl       Active              attempt 1  …``"""
+    """``04:00:01.250Z  daily-sales-etl       Active              attempt 1  …``
+
+    Names and messages are others' texts: what a terminal would obey is written out.
+    """
     at = f"{change.at:%H:%M:%S}.{change.at.microsecond // 1000:03d}Z"
-    return f"{at}  {change.job:<20}  {change.state:<20}  {change.detail}".rstrip()
+    return escaped(f"{at}  {change.job:<20}  {change.state:<20}  {change.detail}").rstrip()
 
 
 def _has_superuser() -> bool:

@@ -263,13 +263,14 @@ class TestLog:
         assert run.log == whole[:100_000] + left_out + whole[-100_000:]
 
     def test_an_attached_log_beyond_the_limit_goes_on_where_it_was(self, bench):
-        bench.logs = LogStore(bench.home / "limited", LogLimit(head=50, tail=60))
+        bench.logs = LogStore(bench.home / "limited", LogLimit(head=20, tail=30))
         run = bench.script(COUNTING)
         with pytest.raises(Detached):
-            run.to_end(run.stop_once_it_says(b"line 20\n", Stop.DETACH))
+            run.to_end(run.stop_once_it_says(b"left out here", Stop.DETACH))
+        assert b"line 40\n" not in run.log
         run.to_end(attach_only=True)
-        assert run.log.startswith(COUNTED[:50])
-        assert run.log.endswith(COUNTED[-60:])
+        assert run.log.startswith(COUNTED[:20])
+        assert run.log.endswith(COUNTED[-30:])
 
 
 class TestEnvironment:

@@ -340,13 +340,22 @@ def test_a_task_is_added_changed_and_deleted(root: Client) -> None:
 @pytest.mark.parametrize(
     ("field", "value"),
     [
+        ("name", "a\x1bb"),
         ("command", "{% for %}"),
+        ("command", "python 'x"),
+        ("command", "  "),
+        ("command", "{{ " + "(" * 5000 + " }}"),
+        ("image", "a\u202eb"),
         ("env", '{"a": 1}'),
+        ("env", '{"PUNCTUAL_ATTEMPT": "1"}'),
+        ("env", '{"a": "\\u0000"}'),
+        ("parameters", '{"a": "{{ %s }}"}' % ("9" * 5000)),
         ("parameters", "[]"),
         ("memory_bytes", "1"),
         ("cpus", "0"),
         ("cpus", "nan"),
         ("memory_bytes", "9" * 30),
+        ("cpus", "1e300"),
     ],
 )
 def test_a_task_obeys_the_rules_of_a_job(root: Client, field: str, value: str) -> None:

@@ -158,6 +158,39 @@ def test_the_list_is_filtered_by_owner_and_name(root: APIClient) -> None:
     assert names("owner=nobody") == set()
 
 
+def test_an_instant_long_past_is_refused_with_the_way_out(member: APIClient) -> None:
+    body = problem_of(
+        member.post("/api/v1/jobs", {**BODY, "schedule": {"at": "2020-01-01T01:00:00+01:00"}}, format="json"),
+        400,
+    )
+    (complaint,) = body["errors"]["schedule"]
+    assert "2020-01-01T00:00:00Z is more than an hour in the past" in complaint
+    assert '"now"' in complaint
+    assert not Job.objects.exists()
+
+
+def test_an_instant_just_past_is_due_at_once(member: APIClient) -> None:
+    due = (utcnow() - timedelta(minutes=30)).replace(microsecond=0)
+    made = create(member, schedule={"at": due.isoformat()})
+    assert datetime.fromisoformat(made["nextRunAt"]) == due
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"command": "{{ " + "(" * 5000 + "1" + ")" * 5000 + " }}"},
+        {"command": "{{ " + "9" * 5000 + " }}"},
+        {"parameters": {"a": [{"b": "{{ " + "not " * 15_000 + "1 }}"}]}},
+        {"env": {"A": "{{ " + "[" * 300 + "]" * 300 + " }}"}},
+        {"command": "{% if 1 %}" * 3000 + "{% endif %}" * 3000},
+    ],
+)
+def test_a_template_that_cannot_be_read_is_a_wrong_field(member: APIClient, changes: dict[str, Any]) -> None:
+    body = problem_of(member.post("/api/v1/jobs", {**BODY, **changes}, format="json"), 400)
+    assert list(body["errors"]) == list(changes)
+    assert "Not a template" in next(iter(body["errors"].values()))[0]
+
+
 def test_next_run_is_none_once_nothing_waits(member: APIClient) -> None:
     made = create(member, schedule="now")
     member.post(f"/api/v1/executions/{made['firstExecutionId']}/cancel")

@@ -418,5 +418,5 @@ def test_a_consumer_whose_connection_is_cut_gets_everything_from_the_next(
         consumer.run_once()
     publisher.close()
     publisher.publish(encode([second]))
-    run_until(consumer, lambda: len(seen) == 2)
-    assert seen == [first, second]
+    run_until(consumer, lambda: second in seen)
+    assert {event.id for event in seen} == {first.id, second.id}  # an acknowledgement may be cut off too

@@ -76,8 +76,9 @@ def test_parameters_and_context_reach_the_program() -> None:
 
 
 def test_a_jobs_environment_cannot_speak_for_the_scheduler() -> None:
-    env = container(Rendered("true", {"PUNCTUAL_ATTEMPT": "9", "PUNCTUAL_PARAMETERS": "{}"}, {"a": 1})).env
-    assert (env["PUNCTUAL_ATTEMPT"], env["PUNCTUAL_PARAMETERS"]) == ("2", '{"a": 1}')
+    claimed = {"PUNCTUAL_ATTEMPT": "9", "PUNCTUAL_PARAMETERS": "{}", "PARAM_A": "2"}
+    env = container(Rendered("true", claimed, {"a": 1})).env
+    assert (env["PUNCTUAL_ATTEMPT"], env["PUNCTUAL_PARAMETERS"], env["PARAM_A"]) == ("2", '{"a": 1}', "1")
 
 
 def test_limits_and_image_come_from_the_spec_and_else_from_the_deployment() -> None:

@@ -122,16 +122,16 @@ BOMBS = {
     "range": "{{ range(10**9)|list }}",
     "bytes": "{{ (1).to_bytes(10**9, 'big') }}",
     "replace": "{{ params.big|replace('x', params.big) }}",
-    "join": "{{ range(90000)|join(params.big) }}",
-    "join method": "{{ params.big.join(range(90000)|map('string')) }}",
+    "join": "{{ range(9000)|join(params.big) }}",
+    "join method": "{{ params.big.join(range(9000)|map('string')) }}",
     "doubling ~": "{% set x = 'xx' %}" + "{% set x = x ~ x %}" * 36 + "{{ x|length }}",
     "doubling +": "{% set x = 'xx' %}" + "{% set x = x + x %}" * 36 + "{{ x|length }}",
     "doubling list": "{% set x = [1] %}" + "{% set x = x + x %}" * 36 + "{{ x|length }}",
     "doubling tojson": "{{ '\"'" + "|tojson" * 40 + " }}",
     "lipsum": "{{ lipsum(n=100000) }}",
-    "loops": "{% for a in range(99999) %}{% for b in range(99999) %}x{% endfor %}{% endfor %}",
-    "silent loops": "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
-    "loops in a block": "{% set x %}{% for a in range(99999) %}{% for b in range(99999) %}x{% endfor %}"
+    "loops": "{% for a in range(40000) %}{% for b in range(40000) %}x{% endfor %}{% endfor %}",
+    "silent loops": "{% for a in range(40000) %}{% for b in range(40000) %}{% endfor %}{% endfor %}",
+    "loops in a block": "{% set x %}{% for a in range(40000) %}{% for b in range(40000) %}x{% endfor %}"
     "{% endfor %}{% endset %}{{ x|length }}",
     "macros": "".join(
         f"{{% macro m{n}() %}}{{{{ m{n - 1}() }}}}{{{{ m{n - 1}() }}}}{{% endmacro %}}"
@@ -152,15 +152,15 @@ BOMBS = {
     "kept texts": "{{ range(20000)|map('string')|map('replace', '', params.big)|list|length }}",
     "kept texts in a list": "{% set ns = namespace(x=[]) %}{% for i in range(9000) %}"
     "{% set ns.x = ns.x + [params.big ~ i] %}{% endfor %}",
-    "searching": "{% for i in range(90000) %}{{ 'xxxxxxxxy' in params.big }}{% endfor %}",
+    "searching": "{% for i in range(40000) %}{{ 'xxxxxxxxy' in params.big }}{% endfor %}",
     "finding": "{% for i in range(15000) %}{{ params.big.find('xxxxxxxxy') }}{% endfor %}",
     "filtering": "{% for i in range(15000) %}{% set a = params.big|title %}{% endfor %}",
     "splitting": "{% for i in range(15000) %}{% set a = params.big.split('x') %}{% endfor %}",
-    "slicing": "{% for i in range(90000) %}{% set a = params.big[::2] %}{% endfor %}",
-    "looking in a range": "{% for i in range(90000) %}{{ 0.5 in range(99999) }}{% endfor %}",
-    "grouping": "{{ range(90000)|groupby('real')|list|length }}",
+    "slicing": "{% for i in range(40000) %}{% set a = params.big[::2] %}{% endfor %}",
+    "looking in a range": "{% for i in range(40000) %}{{ 0.5 in range(40000) }}{% endfor %}",
+    "grouping": "{{ range(40000)|groupby('real')|list|length }}",
     "adding": "{% set ns = namespace(x=9) %}"
-    "{% for i in range(90000) %}{% set ns.x = ns.x + ns.x %}{% endfor %}{{ ns.x > 1 }}",
+    "{% for i in range(40000) %}{% set ns.x = ns.x + ns.x %}{% endfor %}{{ ns.x > 1 }}",
     "hexadecimal": "{{ ('f' ~ params.big|replace('x', 'f'))|int(base=16) * 2 }}",
     "long output": "{% for a in range(100) %}{{ params.big }}{% endfor %}",
 }

@@ -88,8 +88,25 @@ def test_what_is_required_is_said_to_be(field: str) -> None:
         ("parameters", {"a": "{{"}, "Not a template"),
         ("parameters", {"a": {"b": ["{{"]}}, "Not a template"),
         ("parameters", {"a": float("nan")}, "Not JSON"),
-        ("parameters", {"a": "x" * 64_001}, "At most 64000"),
-        ("parameters", {"a": "\0"}, "no NUL"),
+        ("parameters", {"a": "x" * 64_001}, "64010 characters; at most 64000"),
+        ("parameters", {"a": "\0"}, "NUL"),
+        ("parameters", {"a": ["\ud800"]}, "surrogate"),
+        ("parameters", {"a": {"\udfff": 1}}, "surrogate"),
+        ("env", {"A": "\ud800"}, "surrogate"),
+        ("command", "echo \ud800", "surrogate"),
+        ("description", "\ud800", "surrogate"),
+        ("env", {"PUNCTUAL_ATTEMPT": "9"}, "PUNCTUAL_ATTEMPT is not for env"),
+        ("env", {"PARAM_DAY": "9"}, "PARAM_DAY is not for env"),
+        ("name", "a\x1b[2Jb", "U+001B"),
+        ("name", "a\nb", "U+000A"),
+        ("owner", "a\x9bb", "U+009B"),
+        ("image", "a\x7fb", "U+007F"),
+        ("name", "a\u2028b", "U+2028"),
+        ("name", "a\u202eb", "U+202E"),
+        ("name", "a\u2066b", "U+2066"),
+        ("command", "echo {{ " + "(" * 5000 + " }}", "Not a template"),
+        ("env", {"A": "{{ " + "9" * 5000 + " }}"}, "Not a template"),
+        ("parameters", {"a": ["{{ ds|nofilter }}"]}, "nofilter"),
         ("retries", -1, "-1 is not a whole number from 0 to 100"),
         ("retries", 101, "101 is not a whole number from 0 to 100"),
         ("retries", True, "True is not"),
@@ -116,6 +133,14 @@ def test_all_that_is_wrong_is_said_at_once() -> None:
     assert set(refusals(name="", retries=-1, timeout="x", nmae=1, owner=...)) == {
         "name", "retries", "timeout", "nmae", "owner",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "text", ["a\\u0000b", "\\ud800", "naïve – 日本\N{GRINNING FACE} e\N{COMBINING ACUTE ACCENT}"]
+)
+def test_a_text_that_only_spells_an_escape_is_a_text_like_others(text: str) -> None:
+    found = read_definition({**BODY, "name": text, "env": {"A": text}, "parameters": {"a": text}})
+    assert (found.name, found.env["A"], found.parameters["a"]) == (text, text, text)
 
 
 def test_a_container_needs_an_image_and_may_do_without_a_command() -> None:

@@ -22,6 +22,11 @@ def test_a_value_with_blanks_quotes_or_nothing_in_it_is_quoted_on_one_line() -> 
     assert line("x", error='a "b"\nc', empty="").endswith(r'x error="a \"b\"\nc" empty=""')
 
 
+def test_no_terminal_obeys_a_value() -> None:
+    shown = line("x", job="\x1b[2J", owner="a\u202eb", note="c\x9bd")
+    assert shown.endswith(r'x job="\u001b[2J" owner="a\u202eb" note="c\u009bd"')
+
+
 def test_a_traceback_follows_its_line() -> None:
     try:
         raise ValueError("why")

@@ -13,7 +13,6 @@ INSTANT = "2027-01-01T00:00:00Z"
 LATER = "2028-01-01T00:00:00Z"
 
 EXPRESSIONS = [
-    ("", "0 fields"),
     ("* * * *", "4 fields"),
     ("* * * * * * *", "7 fields"),
     ("daily", "1 fields"),
@@ -70,9 +69,9 @@ EXPRESSIONS = [
 ]
 
 VALUES = [
-    (None, "None"),
+    (None, "null"),
     (5, "5 is not a schedule"),
-    (True, "True"),
+    (True, "true"),
     ([], "[]"),
     (["* * * * *"], "is not a schedule"),
     ({}, "exactly one"),
@@ -155,3 +154,16 @@ def test_the_message_does_not_grow_with_the_value():
         with pytest.raises(InvalidValue) as refusal:
             parse_schedule(value)
         assert len(refusal.value.message) < 600
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (None, "null"), (True, "true"), (False, "false"), ("", "''"), ("  ", "'  '"),
+        ([], "[]"), ([1], "[1]"), (0, "0"), (1.5, "1.5"),
+    ],
+)  # fmt: skip
+def test_what_is_no_schedule_at_all_is_shown_beside_what_is(value: object, shown: str) -> None:
+    with pytest.raises(InvalidValue) as refused:
+        parse_schedule(value)
+    assert refused.value.message.startswith(f"{shown} is not a schedule: allowed is a cron expression")

@@ -48,3 +48,11 @@ def test_a_change_is_one_line():
     at = datetime(2026, 11, 30, 4, 0, 1, 250_000, tzinfo=UTC)
     line = change_line(Change(at, "daily-sales-etl", uuid4(), "Active", "attempt 1"))
     assert line == "04:00:01.250Z  daily-sales-etl       Active                attempt 1"
+
+
+def test_a_change_is_one_line_that_no_terminal_obeys():
+    at = datetime(2026, 11, 30, 4, 0, 1, 250_000, tzinfo=UTC)
+    line = change_line(Change(at, "\x1b[2J\x9b", uuid4(), "Active", "a\r\nb\u202ec ü\x7f"))
+    assert line.isprintable()
+    assert "\\x1b[2J\\x9b" in line
+    assert line.endswith("a\\r\\nb\\u202ec ü\\x7f")
