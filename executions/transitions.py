@@ -173,10 +173,12 @@ def request_cancel(execution_id: UUID, now: datetime, reason: str = "", message:
         return bool(cursor.rowcount == 1)
 
 
-def postpone(checks: Sequence[tuple[UUID, datetime, datetime]]) -> None:
-    """Move the next look at rows: (id, check_at as seen, check_at to be)."""
-    if checks:
-        _run("postpone_checks", [list(column) for column in zip(*sorted(checks), strict=True)])
+def postpone(checks: Sequence[tuple[UUID, datetime, datetime]]) -> set[UUID]:
+    """Move the next look at rows: (id, check_at as seen, check_at to be); the ids won."""
+    if not checks:
+        return set()
+    columns = [list(column) for column in zip(*sorted(checks), strict=True)]
+    return {row[0] for row in _run("postpone_checks", columns)}
 
 
 def _lock(identities: set[UUID]) -> dict[UUID, _Locked]:

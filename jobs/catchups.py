@@ -92,10 +92,10 @@ def start_catch_ups(shards: Sequence[int], room: int, now: datetime) -> int:
     admitted = admission.admitted
     park([run.job_id for run in admitted if run.parks], now)
     with transaction.atomic():
-        postpone([(run.id, run.check_at, now) for run in admitted])
+        won = postpone([(run.id, run.check_at, now) for run in admitted])
         postpone([(run.id, run.check_at, held(now + AGAIN)) for run in admission.turned_away])
-    push_due_soon([_entry(run, now) for run in admitted], now)
-    return len(admitted)
+    push_due_soon([_entry(run, now) for run in admitted if run.id in won], now)
+    return len(won)
 
 
 def _entry(run: Candidate, now: datetime) -> Entry:

@@ -77,6 +77,12 @@ def jobs_to_plan(job_ids: Collection[UUID]) -> dict[UUID, Job]:
     So whoever pauses or edits a job sees all that was planned for it before, and what is planned
     afterwards is planned for the job as it is then.
     """
+    kept = kept_jobs(job_ids)
+    return {job_id: job for job_id, job in kept.items() if job.paused_at is None and job.archived_at is None}
+
+
+def kept_jobs(job_ids: Collection[UUID]) -> dict[UUID, Job]:
+    """All of these jobs, kept in the same way."""
     with connection.cursor() as cursor:
         cursor.execute(JOBS["keep_unsettled"], [sorted(job_ids)])
-    return Job.objects.filter(paused_at=None, archived_at=None).in_bulk(list(job_ids))
+    return Job.objects.in_bulk(list(job_ids))

@@ -20,6 +20,7 @@ from executions.holding import held
 from executions.planning import NewExecution
 from executions.scheduling import push_due_soon
 from executions.transitions import Skip, hold_missed, insert, postpone, skip_missed
+from jobs.listing import kept_jobs
 from jobs.misfires import ALL, LATEST, NONE, Policy, Settlement, settle_alone, settle_overdue
 from jobs.models import Job, Missed
 from jobs.occurrences import continue_chain, due_time, rows_of, rules_of, skipped_message
@@ -67,22 +68,33 @@ def settle_missed(runs: Sequence[MissedRun], now: datetime, terms: Terms = OWN_T
     What somebody else has begun or changed meanwhile stays as it is. Returned, and pushed where they are
     due soon: the window entries of what is new. A run whose job is gone, or cannot be read, is due now.
     """
-    settled = _Settled()
-    jobs = Job.objects.in_bulk({run.job_id for run in runs})
-    ends = _chain_ends(list(jobs))
-    for run in runs:
-        rules = _rules(jobs.get(run.job_id), terms)
-        if rules is None:
-            settled.due.append(run)
-        else:
-            _settle(jobs[run.job_id], rules, run, ends.get(run.job_id, run.scheduled_for), now, settled)
+    if not runs:
+        return []
     with transaction.atomic():
+        settled = _settled(runs, now, terms)
         won = skip_missed(settled.skips, now) | hold_missed(settled.holds)
         entries = insert([row for identity in won for row in settled.new[identity]])
         entries += _due_now(settled.due, now)
     push_due_soon(entries, now)
     logger.warning("misfires_settled", extra={"runs": len(won), "caught_up": len(settled.holds)})
     return entries
+
+
+def _settled(runs: Sequence[MissedRun], now: datetime, terms: Terms) -> _Settled:
+    """What is to be done, while nobody changes the jobs."""
+    settled = _Settled()
+    jobs = kept_jobs({run.job_id for run in runs})
+    ends = _chain_ends(list(jobs))
+    for run in runs:
+        job = jobs.get(run.job_id)
+        if job is not None and (job.paused_at or job.archived_at):
+            continue  # it was paused or deleted just now, and this run with it
+        rules = _rules(job, terms)
+        if job is None or rules is None:
+            settled.due.append(run)
+        else:
+            _settle(job, rules, run, ends.get(run.job_id, run.scheduled_for), now, settled)
+    return settled
 
 
 def resume_chain(job: Job, last_planned: datetime, now: datetime, choice: Missed) -> list[Entry]:
@@ -98,7 +110,7 @@ def resume_chain(job: Job, last_planned: datetime, now: datetime, choice: Missed
 
 def _rules(job: Job | None, terms: Terms) -> Rules | None:
     try:
-        return None if job is None or job.archived_at else terms.of(rules_of(job))
+        return None if job is None else terms.of(rules_of(job))
     except InvalidValue as error:  # a zone that the tzdata of today no longer has
         logger.error("schedule_unreadable", extra={"job": job and job.id, "error": error.message})
         return None
@@ -127,8 +139,8 @@ def _settlement(job: Job, rules: Rules, run: MissedRun, last: bool, now: datetim
 
 
 def _due_now(runs: Sequence[MissedRun], now: datetime) -> list[Entry]:
-    postpone([(run.id, run.entry.due, now) for run in runs])
-    return [replace(run.entry, due=now) for run in runs]
+    won = postpone([(run.id, run.entry.due, now) for run in runs])
+    return [replace(run.entry, due=now) for run in runs if run.id in won]
 
 
 def _chain_ends(job_ids: Sequence[UUID]) -> Mapping[UUID, datetime]:

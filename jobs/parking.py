@@ -117,8 +117,8 @@ def _replace(run: UUID, by: Parked, now: datetime) -> None:
 
 
 def _release(rows: Sequence[Parked], now: datetime) -> None:
-    postpone([(row.id, row.check_at, row.due) for row in rows])
-    push_due_soon([_entry(row) for row in rows], now)
+    won = postpone([(row.id, row.check_at, row.due) for row in rows])
+    push_due_soon([_entry(row) for row in rows if row.id in won], now)
 
 
 def _skip(rows: Sequence[Parked], ends: Mapping[UUID, datetime], now: datetime) -> list[NewExecution]:

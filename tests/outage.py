@@ -27,7 +27,7 @@ from tests.system import System
 
 BATCH = 200
 POPULATE = """
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import uuid4
 from django.conf import settings
 from django.contrib.auth.models import Group
@@ -45,10 +45,11 @@ with transaction.atomic():
     jobs = []
     for policy in policies:
         for number in range(count):
-            identity = uuid4()
+            identity, second = uuid4(), number % spread
             jobs.append(Job(
                 id=identity, name=f"{policy} {number}", owner=team, type="Script", command="true",
-                schedule={"cron": cron, "timezone": "UTC"}, misfire=policy, overlap=overlap,
+                schedule={"cron": cron.format(second=second), "timezone": "UTC"},
+                misfire=policy, overlap=overlap,
                 shard=shard_of(identity, settings.PUNCTUAL_SHARDS), created_at=created, settled_revision=1,
             ))
     specs = [spec_of(job) for job in jobs]
@@ -59,19 +60,26 @@ with transaction.atomic():
         job.spec_id = spec.id
     Job.objects.bulk_create(jobs, batch_size=1000)
     for start in range(0, len(jobs), 5000):
-        insert([occurrence(job, first) for job in jobs[start:start + 5000]])
+        insert([
+            occurrence(job, first + timedelta(seconds=int(job.name.split()[1]) % spread))
+            for job in jobs[start:start + 5000]
+        ])
 result = len(jobs)
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """``count`` jobs of each policy, by ``cron``, whose runs since ``first`` nothing has started."""
+    """``count`` jobs of each policy, by ``cron``, whose runs since ``first`` nothing has started.
+
+    ``spread``: over how many seconds their fires are spread (``{second}`` in ``cron``).
+    """
 
     policies: tuple[str, ...]
     count: int
     cron: str
     first: datetime
+    spread: int = 1
     overlap: str = "forbid"
 
     def leave_behind(self, system: System) -> None:
@@ -80,6 +88,7 @@ class Outage:
             policies=list(self.policies),
             count=self.count,
             cron=self.cron,
+            spread=self.spread,
             overlap=self.overlap,
             first=self.first.isoformat(),
             created=(self.first - timedelta(seconds=1)).isoformat(),

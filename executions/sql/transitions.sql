@@ -65,7 +65,8 @@ WHERE e.id = v.id AND e.id >= %s AND e.id <= %s AND e.state = 'Waiting' AND e.qu
 RETURNING e.id
 
 -- name: postpone_checks
--- Moves the next look at rows, only where nobody else has moved it meanwhile.
+-- Moves the next look at rows, only where nobody else has moved it meanwhile. Returns the ids won.
 UPDATE executions_execution e SET check_at = v.next
 FROM unnest(%s::uuid[], %s::timestamptz[], %s::timestamptz[]) AS v(id, seen, next)
 WHERE e.id = v.id AND e.check_at = v.seen AND e.state IN ('Waiting', 'Active')
+RETURNING e.id
