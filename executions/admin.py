@@ -20,16 +20,17 @@ from executions.admin_cells import (
     time_cell,
 )
 from executions.admin_listing import DueFilter, JobFilter, NewestFirst, StateFilter, TeamFilter, visible
-from executions.api.parameters import identity
-from executions.api.presentation import row_of
+from executions.api.parameters import identity, instant
+from executions.api.presentation import due_at, row_of, time_text
 from executions.listing import events_of, find_execution, team_names
 from executions.logs import log_store, log_tail
 from executions.models import Execution
+from executions.rescheduling import reschedule_execution
 from executions.services import Cancelling, cancel_execution
 from executions.states import TERMINAL, State
 from executions.timeline import Span, in_order, seconds_in_state, spans
 from scheduler_project.kernel.clock import utcnow
-from scheduler_project.kernel.errors import Conflict, NotFound
+from scheduler_project.kernel.errors import Conflict, InvalidFields, InvalidValue, NotFound, RetryableError
 
 PICTURE_WIDTH = 1000.0  # units of the drawing, whatever its size on the screen
 LEAST_WIDTH = 4.0
@@ -54,7 +55,10 @@ class ExecutionAdmin(_ModelAdmin):
     actions = None
     fieldsets: ClassVar[Any] = (
         (None, {"fields": ("job", "owner", "status", "why", "message", "exit_code", "attempt", "worker")}),
-        ("Times (UTC)", {"fields": ("due", "queued", "started", "finished", "lateness", "duration")}),
+        (
+            "Times (UTC)",
+            {"fields": ("due", "to_start", "queued", "started", "finished", "lateness", "duration")},
+        ),
         ("What was to run", {"fields": ("kind", "command", "image", "parameters", "trigger", "identity")}),
     )
     readonly_fields: ClassVar = [name for _, part in fieldsets for name in part["fields"]]
@@ -95,8 +99,10 @@ class ExecutionAdmin(_ModelAdmin):
 
     def get_urls(self) -> list[URLPattern]:
         cancel = self.admin_site.admin_view(self.cancel_view)
+        move = self.admin_site.admin_view(self.reschedule_view)
         return [
             path("<path:object_id>/cancel/", cancel, name="executions_execution_cancel"),
+            path("<path:object_id>/reschedule/", move, name="executions_execution_reschedule"),
             *super().get_urls(),
         ]
 
@@ -116,6 +122,7 @@ class ExecutionAdmin(_ModelAdmin):
             log=log_tail(execution),
             logs=log_store().attempts(execution.id),
             can_cancel=execution.state not in TERMINAL,
+            can_move=execution.state == State.WAITING,
         )
         return super().render_change_form(request, context, *args, **kwargs)
 
@@ -136,6 +143,23 @@ class ExecutionAdmin(_ModelAdmin):
                 messages.success(request, "The run is cancelled.")
             else:
                 messages.info(request, "The worker of this run has been asked to stop it.")
+        return HttpResponseRedirect(reverse("admin:executions_execution_change", args=[object_id]))
+
+    def reschedule_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """POST: let this run, which waits, start ``at`` another time."""
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        try:
+            at = instant(request.POST.get("at", "").strip(), "at")
+            execution = find_execution(identity(object_id), request.user)
+            due = reschedule_execution(execution.id, at, request.user.get_username(), utcnow())
+        except NotFound as error:
+            raise Http404(error.message) from error
+        except (Conflict, InvalidFields, InvalidValue, RetryableError) as error:
+            messages.error(request, error.message)
+        else:
+            self.log_change(request, execution, f"Moved to {time_text(due)}.")
+            messages.success(request, f"The run is due at {time_text(due)} now.")
         return HttpResponseRedirect(reverse("admin:executions_execution_change", args=[object_id]))
 
     # --- what is shown ---------------------------------------------------------------------
@@ -161,6 +185,10 @@ class ExecutionAdmin(_ModelAdmin):
     def why(self, execution: Execution) -> str:
         missed = f" ({execution.missed} planned)" if execution.missed else ""
         return f"{execution.reason.replace('_', ' ')}{missed}" or NOTHING
+
+    @admin.display(description="To be sent")
+    def to_start(self, execution: Execution) -> str:
+        return time_cell(due_at(execution))
 
     @admin.display(description="Queued")
     def queued(self, execution: Execution) -> str:

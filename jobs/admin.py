@@ -1,13 +1,12 @@
 """Tasks and jobs in the admin.
 
-A job is made by the same function as over REST, so that it has its snapshot, its shard and its
-first run. Changing one means replacing the run that waits, in the database and in the window;
-until there is a service function for that, a job that is there can only be looked at and run.
+A job is made and changed by the same functions as over REST, so that its runs follow. One that has
+been deleted is kept for its history: it is hidden in the list unless asked for, and only looked at.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -23,13 +22,15 @@ from django.utils.html import format_html
 from executions.admin_cells import NOTHING, json_cell, runs_link, text_cell, time_cell
 from executions.api.parameters import identity
 from executions.policy import sees_all, team_ids
+from jobs import services
 from jobs.admin_forms import JobForm, TaskForm
+from jobs.definitions import read_missed
 from jobs.listing import find_job, next_runs, visible_jobs
-from jobs.models import Job, Task
+from jobs.models import Job, Missed, Task
 from jobs.runs import run_job
 from scheduler_project.kernel.clock import utcnow
 from scheduler_project.kernel.durations import format_duration
-from scheduler_project.kernel.errors import NotFound
+from scheduler_project.kernel.errors import InvalidFields, NotFound
 
 if TYPE_CHECKING:  # at run time the class takes no parameter
     _TaskAdmin = admin.ModelAdmin[Task]
@@ -74,19 +75,40 @@ class JobChangeList(ChangeList):
         self.result_list = jobs
 
 
+class DeletedFilter(admin.SimpleListFilter):
+    """Jobs that are there; the deleted ones where asked for."""
+
+    title = "deleted"
+    parameter_name = "deleted"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("yes", "Yes")]
+
+    def choices(self, changelist: Any) -> Iterator[Any]:
+        everything, *others = super().choices(changelist)
+        yield {**everything, "display": "No"}
+        yield from others
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Job]) -> QuerySet[Job]:
+        return queryset.filter(archived_at__isnull=self.value() != "yes")
+
+
 @admin.register(Job)
 class JobAdmin(_JobAdmin):
-    list_display = ("name", "owner", "type", "schedule_shown", "next_run")
-    list_filter = ("type", ("owner", admin.RelatedOnlyFieldListFilter))
+    list_display = ("name", "owner", "type", "schedule_shown", "next_run", "condition")
+    list_filter = (DeletedFilter, "type", ("owner", admin.RelatedOnlyFieldListFilter))
     list_select_related = ("owner", "task")
     search_fields = ("name",)
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER
     empty_value_display = NOTHING
     sortable_by = ("name", "owner", "type")
-    actions = ("run_now",)
+    actions = ("run_now", "pause", "resume", "delete_jobs")
     fieldsets: ClassVar[Any] = (
-        (None, {"fields": ("name", "owner", "description", "schedule_shown", "next_run", "runs")}),
+        (
+            None,
+            {"fields": ("name", "owner", "description", "condition", "schedule_shown", "next_run", "runs")},
+        ),
         (
             "What runs",
             {"fields": ("type", "task", "command_shown", "image", "parameters_shown", "env_shown")},
@@ -94,10 +116,14 @@ class JobAdmin(_JobAdmin):
         ("When it fails", {"fields": ("retries", "retry_delay_shown", "timeout_shown")}),
         ("Origin", {"fields": ("created_at_shown", "created_by", "id")}),
     )
-    add_fieldsets = (
+    form_fieldsets = (
         (None, {"fields": ("name", "owner", "description", "schedule")}),
         ("What runs", {"fields": ("type", "command", "image", "parameters", "env")}),
         ("When it fails", {"fields": ("retries", "retryDelay", "timeout")}),
+        (
+            "When it is late or still runs",
+            {"fields": ("overlap", "misfire", "misfireMaxAge", "misfireMaxCount", "jitter")},
+        ),
     )
     readonly_fields: ClassVar = [name for _, part in fieldsets for name in part["fields"]]
 
@@ -107,7 +133,7 @@ class JobAdmin(_JobAdmin):
     # --- who may do what -------------------------------------------------------------------
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Job]:
-        return visible_jobs(request.user).order_by("name")
+        return visible_jobs(request.user, archived=True).order_by("name")
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         return self.has_view_permission(request)
@@ -123,7 +149,7 @@ class JobAdmin(_JobAdmin):
         return self.has_view_permission(request) and (sees_all(request.user) or bool(team_ids(request.user)))
 
     def has_change_permission(self, request: HttpRequest, obj: Job | None = None) -> bool:
-        return False
+        return self.has_view_permission(request) and (obj is None or obj.archived_at is None)
 
     def has_delete_permission(self, request: HttpRequest, obj: Job | None = None) -> bool:
         return False
@@ -139,8 +165,12 @@ class JobAdmin(_JobAdmin):
         return super().changelist_view(request, {"title": "Jobs", **(extra_context or {})})
 
     def get_urls(self) -> list[URLPattern]:
-        run = self.admin_site.admin_view(self.run_view)
-        return [path("<path:object_id>/run/", run, name="jobs_job_run"), *super().get_urls()]
+        act = self.admin_site.admin_view(self.act_view)
+        acts = [
+            path(f"<path:object_id>/{what}/", act, {"what": what}, name=f"jobs_job_{what}")
+            for what in ("run", "pause", "resume", "archive")
+        ]
+        return [*acts, *super().get_urls()]
 
     def add_view(
         self, request: HttpRequest, form_url: str = "", extra_context: dict[str, Any] | None = None
@@ -149,15 +179,45 @@ class JobAdmin(_JobAdmin):
         if not self.has_add_permission(request):
             raise PermissionDenied
         form = JobForm(request.POST if request.method == "POST" else None, user=request.user)
-        if request.method == "POST" and form.is_valid() and (made := form.create(utcnow())) is not None:
-            self.log_addition(request, made.job, [{"added": {}}])
-            return self.response_add(request, made.job)
-        page = helpers.AdminForm(form, self.add_fieldsets, {}, model_admin=self)  # type: ignore[arg-type]
+        if request.method == "POST" and form.is_valid() and (made := form.save(utcnow())) is not None:
+            self.log_addition(request, made, [{"added": {}}])
+            return self.response_add(request, made)
+        return self._form_page(request, form, None, form_url, extra_context)
+
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """The same form; a job that may not be changed is shown."""
+        job = self.get_object(request, object_id)
+        if job is None or not self.has_change_permission(request, job):
+            return super().change_view(request, object_id, form_url, extra_context)
+        form = JobForm(request.POST if request.method == "POST" else None, user=request.user, job=job)
+        if request.method == "POST" and form.is_valid() and (changed := form.save(utcnow())) is not None:
+            self.log_change(request, changed, [{"changed": {"fields": form.changed_data}}])
+            return self.response_change(request, changed)
+        return self._form_page(request, form, job, form_url, extra_context)
+
+    def _form_page(
+        self,
+        request: HttpRequest,
+        form: JobForm,
+        job: Job | None,
+        form_url: str,
+        extra_context: dict[str, Any] | None,
+    ) -> HttpResponse:
+        page = helpers.AdminForm(form, self.form_fieldsets, {}, model_admin=self)  # type: ignore[arg-type]
         context = {
             **self.admin_site.each_context(request),
-            "title": "Add job",
+            "title": "Add job" if job is None else "Change job",
+            "subtitle": job,
             "adminform": page,
-            "original": None,
+            "original": job,
+            "object_id": None if job is None else str(job.pk),
+            "facts": None if job is None else self._facts(job),
             "is_popup": False,
             "to_field": None,
             "media": self.media + page.media,
@@ -166,23 +226,73 @@ class JobAdmin(_JobAdmin):
             "preserved_filters": self.get_preserved_filters(request),
             **(extra_context or {}),
         }
-        return self.render_change_form(request, context, add=True, change=False, form_url=form_url)
+        new = job is None
+        return self.render_change_form(request, context, add=new, change=not new, form_url=form_url, obj=job)
 
-    def run_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """POST: run this job now."""
+    def _facts(self, job: Job) -> list[tuple[str, str]]:
+        """What is to be seen of a job and is not for anybody to change."""
+        return [
+            ("Condition", self.condition(job)),
+            ("Next run (UTC)", self.next_run(job)),
+            ("Runs", self.runs(job)),
+            ("Task", job.task.name if job.task else NOTHING),
+            ("Declared by", job.managed_by or NOTHING),
+            ("Created (UTC)", format_html("{} {}", time_cell(job.created_at), job.created_by)),
+            ("Id", str(job.id)),
+        ]
+
+    def act_view(self, request: HttpRequest, object_id: str, what: str) -> HttpResponse:
+        """POST: run, pause, resume or delete this job."""
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         try:
             job = find_job(identity(object_id), request.user)
         except NotFound as error:
             raise Http404(error.message) from error
-        self._run(request, job)
+        acts = {"run": self._run, "pause": self._pause, "resume": self._resume, "archive": self._archive}
+        acts[what](request, job)
         return HttpResponseRedirect(reverse("admin:jobs_job_change", args=[object_id]))
 
     @admin.action(description="Run the selected jobs now", permissions=["run"])
     def run_now(self, request: HttpRequest, queryset: QuerySet[Job]) -> None:
         for job in queryset:
             self._run(request, job)
+
+    @admin.action(description="Pause the selected jobs", permissions=["run"])
+    def pause(self, request: HttpRequest, queryset: QuerySet[Job]) -> None:
+        for job in queryset:
+            self._pause(request, job)
+
+    @admin.action(description="Resume the selected jobs, without what they missed", permissions=["run"])
+    def resume(self, request: HttpRequest, queryset: QuerySet[Job]) -> None:
+        for job in queryset:
+            self._resume(request, job)
+
+    @admin.action(description="Delete the selected jobs; their history stays", permissions=["run"])
+    def delete_jobs(self, request: HttpRequest, queryset: QuerySet[Job]) -> None:
+        for job in queryset:
+            self._archive(request, job)
+
+    def _pause(self, request: HttpRequest, job: Job) -> None:
+        services.pause_job(job, request.user, utcnow())
+        self._done(request, job, "is paused")
+
+    def _resume(self, request: HttpRequest, job: Job) -> None:
+        try:
+            missed = read_missed({"missed": request.POST.get("missed", str(Missed.SKIP))})
+        except InvalidFields as error:
+            messages.error(request, str(error))
+            return
+        services.resume_job(job, request.user, utcnow(), missed)
+        self._done(request, job, "goes on")
+
+    def _archive(self, request: HttpRequest, job: Job) -> None:
+        services.archive_job(job, request.user, utcnow())
+        self._done(request, job, "is deleted; its history stays")
+
+    def _done(self, request: HttpRequest, job: Job, what: str) -> None:
+        self.log_change(request, job, what)
+        messages.success(request, f"{job.name} {what}.")
 
     def _run(self, request: HttpRequest, job: Job) -> None:
         execution_id = run_job(job, request.user, utcnow()).execution_id
@@ -193,6 +303,14 @@ class JobAdmin(_JobAdmin):
         )
 
     # --- what is shown ---------------------------------------------------------------------
+
+    @admin.display(description="Condition")
+    def condition(self, job: Job) -> str:
+        if job.archived_at is not None:
+            return format_html("deleted {}", time_cell(job.archived_at))
+        if job.problem:
+            return f"cannot be read: {job.problem}"
+        return NOTHING if job.paused_at is None else format_html("paused {}", time_cell(job.paused_at))
 
     @admin.display(description="Schedule")
     def schedule_shown(self, job: Job) -> str:

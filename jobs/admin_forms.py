@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +17,15 @@ from containers.spec import LEAST_MEMORY_BYTES
 from executions.api.parsing import read_object
 from executions.policy import Forbidden, User, sees_all, team_ids
 from jobs import services
-from jobs.definitions import JobDefinition, check_together, read_definition, read_field
-from jobs.models import Task, WorkType
+from jobs.definitions import (
+    JobDefinition,
+    check_together,
+    definition_body,
+    read_definition,
+    read_field,
+)
+from jobs.models import Job, MisfirePolicy, Overlap, Task, WorkType
+from jobs.schedules import parse_schedule
 from scheduler_project.kernel.errors import Conflict, InvalidFields, InvalidValue
 
 SCHEDULE_HELP = (
@@ -46,8 +55,6 @@ class ObjectField(forms.CharField):
             raise ValidationError(str(error)) from error
 
     def prepare_value(self, value: Any) -> Any:
-        import json
-
         return value if isinstance(value, str) else json.dumps(value or {}, indent=2, ensure_ascii=False)
 
     def has_changed(self, initial: Any, data: Any) -> bool:
@@ -58,7 +65,7 @@ class ObjectField(forms.CharField):
 
 
 class JobForm(forms.Form):
-    """A new job. The fields have the names of the REST body, so that its errors find their place."""
+    """A job. The fields have the names of the REST body, so that its errors find their place."""
 
     name = forms.CharField(widget=widgets.AdminTextInputWidget)
     owner = forms.ModelChoiceField(
@@ -91,9 +98,38 @@ class JobForm(forms.Form):
         help_text=f"From the start of the container; empty: none. {LENGTH_HELP}",
     )
 
-    def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    overlap = forms.ChoiceField(
+        required=False,
+        choices=Overlap.choices,
+        initial=Overlap.FORBID,
+        help_text="What is due while a run has not ended.",
+    )
+    misfire = forms.ChoiceField(
+        required=False,
+        choices=MisfirePolicy.choices,
+        initial=MisfirePolicy.LATEST,
+        help_text="Which of the times that passed, in an outage for example, are still run.",
+    )
+    misfireMaxAge = forms.CharField(
+        label="Misfire: not older than",
+        required=False,
+        widget=widgets.AdminTextInputWidget,
+        help_text=f"Empty: any age. {LENGTH_HELP}",
+    )
+    misfireMaxCount = forms.IntegerField(
+        label="Misfire: at most", required=False, help_text="Empty: however many."
+    )
+    jitter = forms.CharField(
+        required=False,
+        initial="0s",
+        widget=widgets.AdminTextInputWidget,
+        help_text=f"Spreads jobs of one instant over this time. {LENGTH_HELP}",
+    )
+
+    def __init__(self, *args: Any, user: User, job: Job | None = None, **kwargs: Any) -> None:
+        super().__init__(*args, **{"initial": None if job is None else _initial(job), **kwargs})
         self._user = user
+        self._job = job
         teams = Group.objects.order_by("name")
         owner = self.fields["owner"]
         assert isinstance(owner, forms.ModelChoiceField)  # noqa: S101 -- for mypy
@@ -117,16 +153,27 @@ class JobForm(forms.Form):
         """Reads the whole, so that all that is wrong is said at once, each field with its first error."""
         body = dict(self.cleaned_data)
         body["timeout"] = body.get("timeout") or None
+        body["misfire"] = {
+            "policy": body.get("misfire") or str(MisfirePolicy.LATEST),
+            "maxAge": body.pop("misfireMaxAge", None) or None,
+            "maxCount": body.pop("misfireMaxCount", None),
+        }
+        for name in ("overlap", "jitter"):  # left out: the default
+            if not body.get(name):
+                body.pop(name, None)
         try:
             self.definition = read_definition(body)
         except InvalidFields as error:
             self._add_errors(error)
 
-    def create(self, now: datetime) -> services.CreatedJob | None:
+    def save(self, now: datetime) -> Job | None:
         """The job, or None, and then the form has an error."""
         assert self.definition is not None  # noqa: S101 -- only for a valid form
         try:
-            return services.create_job(self.definition, self._user, now)
+            if self._job is None:
+                return services.create_job(self.definition, self._user, now).job
+            kept = replace(self.definition, managed_by=self._job.managed_by)
+            return services.update_job(self._job, kept, self._user, now)
         except InvalidFields as error:
             self._add_errors(error)
         except Conflict as error:
@@ -139,6 +186,23 @@ class JobForm(forms.Form):
         for name, texts in error.errors.items():
             if name not in self.errors:
                 self.add_error(name if name in self.fields else None, texts)
+
+
+def _initial(job: Job) -> dict[str, Any]:
+    """What the form shows of a job that is there."""
+    body = definition_body(job)
+    limits = {"misfireMaxAge": body["misfire"]["maxAge"], "misfireMaxCount": body["misfire"]["maxCount"]}
+    return {**body, **limits, "misfire": job.misfire, "schedule": _schedule_as_written(job.schedule)}
+
+
+def _schedule_as_written(stored: Any) -> str:
+    """The expression alone where it says all."""
+    text = stored.get("cron") if isinstance(stored, dict) else None
+    try:
+        plain = isinstance(text, str) and parse_schedule(text).to_json() == stored
+    except InvalidValue:
+        plain = False
+    return str(text) if plain else json.dumps(stored, ensure_ascii=False)
 
 
 if TYPE_CHECKING:  # at run time the class takes no parameter

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from executions.holding import is_held
 from executions.models import Execution, ExecutionEvent
 from executions.states import TERMINAL, State
 from executions.timeline import Row, Span, in_order, seconds_in_state, spans
@@ -42,9 +43,11 @@ def execution_json(execution: Execution, owners: Mapping[int, str]) -> dict[str,
 
 
 def due_at(execution: Execution) -> datetime | None:
-    """When a run that waits for its time will be sent to a worker; None where nothing is to be sent."""
-    waits = execution.state == State.WAITING and execution.queued_at is None
-    return execution.check_at if waits else None
+    """When a run that waits for its time will be sent to a worker; None where it waits for something else."""
+    check_at = execution.check_at if execution.state == State.WAITING else None
+    if check_at is None or execution.queued_at is not None or is_held(check_at):
+        return None
+    return check_at
 
 
 def history_json(execution: Execution, events: Sequence[ExecutionEvent], now: datetime) -> dict[str, Any]:
