@@ -32,8 +32,9 @@ from jobs.occurrences import due_time, occurrence, schedule_of
 from jobs.outages import resume_chain
 from jobs.queries import JOBS
 from jobs.resuming import due_by_plan, is_occurrence, resume
-from jobs.schedules import Schedule
+from jobs.schedules import Now, Schedule
 from jobs.snapshots import check_row, spec_of, store_spec
+from scheduler_project.kernel.errors import InvalidValue
 
 DELETED = "deleted"
 RESCHEDULED = "rescheduled"
@@ -43,13 +44,15 @@ RESCHEDULED = "rescheduled"
 class Wanted:
     """What a job's row asks for. ``anew``: its times are others than its runs were planned by.
 
-    ``spec_before``: the snapshot of what was last settled; ``job`` has the new one already.
+    ``spec_before``: the snapshot of what was last settled; ``job`` has the new one already. ``problem``:
+    why the row cannot be read; its runs can be stopped, and else stay as they are until it is mended.
     """
 
     job: Job
     schedule: Schedule
     spec_before: UUID
-    anew: bool
+    anew: bool = False
+    problem: str = ""
 
     def next_due(self, now: datetime) -> datetime | None:
         """The planned time of the occurrence that follows now; of a new schedule, its first."""
@@ -65,8 +68,11 @@ class Wanted:
 
 
 def wanted(job: Job, now: datetime) -> Wanted:
-    """What the row of ``job`` asks for; its schedule gets its normal form. InvalidValue: nonsense."""
-    check_row(job)
+    """What the row of ``job`` asks for; its schedule gets its normal form."""
+    try:
+        check_row(job)
+    except InvalidValue as error:
+        return Wanted(job, Now(), job.spec_id, problem=error.message)
     spec_before, before = job.spec_id, job.spec.body
     job.schedule = schedule_of(job).anchored(now).to_json()
     spec = spec_of(job)
@@ -99,6 +105,8 @@ def align(aim: Wanted, runs: Sequence[LiveRun], now: datetime) -> list[Entry]:
     entries = redirect([(run, _new_course(aim, run, now)) for run in kept if run in pending])
     if aim.job.paused_at is not None:
         _pause([run for run in kept if run.waits], now)
+        return []
+    if aim.problem:
         return []
     resumed, settled = resume(aim.job, [run for run in kept if run.state is State.PAUSED], now)
     kept = [run for run in kept if run not in settled]

@@ -25,14 +25,13 @@ from functools import partial
 from uuid import UUID
 
 from django.db import connection, transaction
-from django.db.models import F
 
 from executions.entries import Entry
 from executions.redirection import RunBusy, Withdrawn, live_runs, send_again, withdraw
 from jobs.alignment import Wanted, align, as_begun, concerned, wanted
 from jobs.models import Job, Missed
 from jobs.queries import JOBS
-from scheduler_project.kernel.errors import InvalidValue, RetryableError
+from scheduler_project.kernel.errors import RetryableError
 
 logger = logging.getLogger(__name__)
 
@@ -80,24 +79,14 @@ def _settle(job_id: UUID, now: datetime) -> None:
     job = Job.objects.select_related("owner", "task", "spec").filter(id=job_id).first()
     if job is None or job.revision == job.settled_revision:
         return
-    try:
-        aim = wanted(job, now)
-    except InvalidValue as error:
-        _complain(job, error.message)
-        return
+    aim = wanted(job, now)
+    if aim.problem:
+        logger.error("job_unreadable", extra={"job": job.id, "error": aim.problem})
     withdrawn = withdraw([run for run in live_runs(job_id) if concerned(aim, run)], now)
     aligned = _align(aim, withdrawn, now)
     send_again(withdrawn, aligned.entries, now)
     Job.objects.filter(id=job_id, revision=aligned.revision).update(settled_revision=aligned.revision)
     logger.info("job_settled", extra={"job": job_id, "revision": aligned.revision})
-
-
-def _complain(job: Job, problem: str) -> None:
-    """A row that cannot be read: its runs stay as they are until somebody mends it."""
-    logger.error("job_unreadable", extra={"job": job.id, "error": problem})
-    Job.objects.filter(id=job.id, revision=job.revision).update(
-        problem=problem, settled_revision=F("revision")
-    )
 
 
 def _align(aim: Wanted, withdrawn: Withdrawn, now: datetime) -> _Aligned:
@@ -111,6 +100,7 @@ def _align(aim: Wanted, withdrawn: Withdrawn, now: datetime) -> _Aligned:
             if concerned(aim, run):
                 withdrawn.check(run, now)
         same = Job.objects.filter(id=job.id)
-        same.update(spec_id=job.spec_id, schedule=job.schedule, on_resume=Missed.SKIP, problem="")
+        on_resume = job.on_resume if aim.problem else Missed.SKIP
+        same.update(spec_id=job.spec_id, schedule=job.schedule, on_resume=on_resume, problem=aim.problem)
         entries = align(aim, [as_begun(run) if run.id in withdrawn.begun else run for run in runs], now)
         return _Aligned(same.values_list("revision", flat=True).get(), entries)

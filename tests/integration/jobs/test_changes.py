@@ -337,3 +337,18 @@ def test_the_successor_of_a_parked_run_is_parked_too(now: datetime) -> None:
     new = waiting(job)
     assert new.scheduled_for == now + 8 * HOUR
     assert is_held(new.check_at or now)
+
+
+def test_a_job_that_cannot_be_read_can_be_stopped(now: datetime) -> None:
+    job = new_job({"every": "2h"}, now)
+    sql("UPDATE jobs_job SET env = '5'")
+    services.pause_job(Job.objects.get(id=job.id), root(), now)
+    assert [run.state for run in runs(job)] == ["Paused"]
+    services.resume_job(Job.objects.get(id=job.id), root(), now, Missed.RUN_ALL)
+    assert [run.state for run in runs(job)] == ["Paused"]
+    Job.objects.filter(id=job.id).update(env={})
+    settle(job.id, now + 3 * HOUR)
+    assert [run.trigger for run in runs(job) if run.state == "Waiting"] == ["catchup", "schedule"]
+    sql("UPDATE jobs_job SET env = '5'")
+    services.archive_job(Job.objects.get(id=job.id), root(), now)
+    assert {run.state for run in runs(job)} == {"Cancelled"}
