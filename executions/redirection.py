@@ -12,7 +12,7 @@ compares with the *fence* in Redis:
 4. after the commit ``send_again`` takes the old entries out of the window and adds the new ones.
 
 Whoever dies between two steps leaves a row that nothing sent can start; the sweep finds it as
-soon as it is due and sends it in its generation. docs/adr/0010 says why not otherwise.
+soon as it is due and sends it in its generation. docs/adr/0010 says why so.
 """
 
 from __future__ import annotations
