@@ -189,10 +189,10 @@ SOURCES = {
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("bomb", [*BOMBS.values(), *SOURCES.values()], ids=[*BOMBS, *SOURCES])
 def test_a_bomb_is_refused_quickly_and_takes_little_memory(bomb: str) -> None:
-    began, used = monotonic(), most_memory()
+    began, used = cpu_s(), most_memory()
     with pytest.raises(TemplateRefused):
         rendered(bomb, parameters={"big": BIG})
-    assert monotonic() - began < 2
+    assert cpu_s() - began < 2
     assert most_memory() - used < 50 << 20
 
 
@@ -223,6 +223,12 @@ def test_what_no_program_can_be_given_is_refused_with_the_field(
     fields: dict[str, Any] = {"env": {"A": text}, "parameters": {"x": {"y": text}}, "command": text}
     with pytest.raises(TemplateRefused, match=f"^{re.escape(field)}: .*{complaint}"):
         rendered(**{"command": "true", field.partition(".")[0]: fields[field.partition(".")[0]]})
+
+
+def cpu_s() -> float:
+    """What this process has used of the processor: a busy machine adds nothing to it."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
 
 
 def most_memory() -> int:
