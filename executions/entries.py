@@ -14,7 +14,7 @@ from enum import IntFlag
 from uuid import UUID
 
 from executions.ids import shard_in
-from scheduler_project.kernel.clock import to_millis
+from scheduler_project.kernel.clock import to_micros
 
 _LAYOUT = struct.Struct(">16s8sBHB")
 MEMBER_BYTES = _LAYOUT.size
@@ -62,7 +62,8 @@ class Entry:
 
     @property
     def score(self) -> int:
-        return to_millis(self.due)
+        """The due time in whole milliseconds, rounded up: no run starts before it is due."""
+        return -(-to_micros(self.due) // 1000)
 
 
 @dataclass(frozen=True, slots=True)

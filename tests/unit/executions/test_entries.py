@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from hypothesis import given
@@ -36,6 +37,8 @@ def test_the_score_is_the_due_time_and_the_shard_that_of_the_run() -> None:
     run = execution_id(UUID(int=7), DUE, "schedule", 11)
     entry = Entry(execution_id=run, spec_id=UUID(int=1), attempt=1, due=DUE)
     assert (entry.score, entry.shard) == (int(DUE.timestamp() * 1000), 11)
+    later = replace(entry, due=DUE + timedelta(microseconds=1))
+    assert later.score == entry.score + 1  # not before it is due
 
 
 def test_another_attempt_is_another_member() -> None:
