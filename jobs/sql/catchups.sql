@@ -12,18 +12,22 @@ WHERE n.job_id = ANY(%(jobs)s) AND n.finished_at IS NULL
   AND n.trigger = 'schedule' AND n.state = 'Waiting' AND n.check_at >= %(first)s
 
 -- name: parked_due
--- The held next occurrences of some shards that are due, with the runs that each waits for.
+-- The held next occurrences of some shards that are due, with the runs that each waits for. They are looked for by
+-- themselves: from the jobs' side it would be a look for each job.
+WITH n AS MATERIALIZED (
+    SELECT e.id, e.spec_id, e.attempt, e.generation, e.job_id, e.scheduled_for, e.check_at
+    FROM executions_execution e
+    WHERE e.shard = ANY(%(shards)s) AND e.check_at >= %(first)s AND e.check_at <= %(until)s
+      AND e.trigger = 'schedule' AND e.state = 'Waiting'
+)
 SELECT n.id, n.spec_id, n.attempt, n.generation, n.job_id, n.scheduled_for, n.check_at, j.overlap, busy.runs, busy.unasked
-FROM executions_execution n JOIN jobs_job j ON j.id = n.job_id
+FROM n JOIN jobs_job j ON j.id = n.job_id AND j.paused_at IS NULL AND j.archived_at IS NULL
 CROSS JOIN LATERAL (
     SELECT count(*) AS runs, array_agg(l.id) FILTER (WHERE l.cancel_requested_at IS NULL) AS unasked
     FROM executions_execution l
     WHERE l.job_id = n.job_id AND l.finished_at IS NULL AND l.id <> n.id AND l.check_at < %(first)s
       AND (l.trigger = 'catchup' OR l.trigger = 'schedule'
            AND (l.state = 'Active' OR l.queued_at IS NOT NULL OR l.attempt > 1))) busy
-WHERE n.shard = ANY(%(shards)s) AND n.check_at >= %(first)s AND n.check_at <= %(until)s
-  AND n.trigger = 'schedule' AND n.state = 'Waiting'
-  AND j.paused_at IS NULL AND j.archived_at IS NULL
 
 -- name: next_waiting
 -- The next occurrences of some jobs that wait for their time, and for nothing else.
