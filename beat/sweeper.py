@@ -33,6 +33,7 @@ from executions.claims import KnownClaim, known_claims
 from executions.database import database_available
 from executions.entries import Entry, Flag
 from executions.events import decode
+from executions.redirection import CHANGE_LASTS
 from executions.scheduling import spec_bodies
 from executions.states import State
 from executions.transitions import postpone
@@ -136,7 +137,7 @@ class Sweeper:
 
     def _page(self, shards: Sequence[int], until: datetime, after: tuple[datetime, UUID]) -> list[OverdueRow]:
         with connection.cursor() as cursor:
-            cursor.execute(SWEEPS["overdue"], [list(shards), until, *after, PAGE])
+            cursor.execute(SWEEPS["overdue"], [list(shards), until, *after, until - CHANGE_LASTS, PAGE])
             return [OverdueRow(*row) for row in cursor.fetchall()]
 
     def _sweep(self, rows: Sequence[OverdueRow], now: datetime) -> None:

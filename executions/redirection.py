@@ -5,21 +5,23 @@ the hands of a worker that has not claimed it. What is underway cannot be called
 way of sending a run has a number, its *generation*, which travels with it and which the claim
 compares with the *fence* in Redis:
 
-1. ``withdraw`` raises the generation in the row and commits that;
+1. ``withdraw`` raises the generation in the row to an odd number and commits that: the run is being
+   changed, and neither loader nor sweep sends it as it was;
 2. it sets the fence to it, in one step with a look at the claim: whoever has claimed the attempt
    already has begun it, and the run is left alone; from now on nothing sent before can start;
-3. the caller changes the rows in a transaction of its own (``redirect``, ``record``);
+3. the caller changes the rows in a transaction of its own (``redirect``, ``record``), which makes
+   the generation even again;
 4. after the commit ``send_again`` takes the old entries out of the window and adds the new ones.
 
-Whoever dies between two steps leaves a row that nothing sent can start; the sweep finds it as
-soon as it is due and sends it in its generation. docs/adr/0010 says why so.
+Whoever dies between two steps leaves a row that nothing sent can start; the sweep sends it, in its
+generation, when it is overdue by CHANGE_LASTS. docs/adr/0010 says why so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -34,6 +36,8 @@ from executions.states import State, Trigger
 from executions.store import default_store
 from executions.window import Window
 from scheduler_project.kernel.errors import RetryableError
+
+CHANGE_LASTS = timedelta(seconds=5)
 
 
 class RunBusy(RetryableError):
@@ -143,6 +147,8 @@ def withdraw(runs: Iterable[LiveRun], now: datetime) -> Withdrawn:
         raised = cursor.fetchall()
     fenced = fence(default_store(), raised)
     begun = frozenset(row[0] for row, free in zip(raised, fenced, strict=True) if not free)
+    with connection.cursor() as cursor:
+        cursor.execute(REDIRECTION["let_go"], [sorted(begun)])
     generations = {row[0]: row[2] for row in raised}
     return Withdrawn(
         {i: replace(underway[i], generation=generations[i]) for i in generations if i not in begun}, begun
@@ -171,10 +177,15 @@ def redirect(changes: Sequence[tuple[LiveRun, Redirection]]) -> list[Entry]:
         )
         done = {row[0] for row in cursor.fetchall()}
     return [
-        replace(run, spec_id=change.spec_id, check_at=change.check_at).entry
+        replace(_changed(run), spec_id=change.spec_id, check_at=change.check_at).entry
         for run, change in ordered
         if run.id in done
     ]
+
+
+def _changed(run: LiveRun) -> LiveRun:
+    """As its row is after the change."""
+    return replace(run, generation=run.generation + run.generation % 2)
 
 
 def send_again(withdrawn: Withdrawn, entries: Sequence[Entry], now: datetime) -> None:

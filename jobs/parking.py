@@ -20,7 +20,7 @@ from django.db import connection, transaction
 from executions.entries import Entry
 from executions.holding import FIRST_HELD, due_when_released, held
 from executions.planning import NewExecution
-from executions.redirection import live_run_of, send_again, withdraw
+from executions.redirection import Redirection, live_run_of, redirect, send_again, withdraw
 from executions.scheduling import push_due_soon
 from executions.services import cancel_execution
 from executions.transitions import Skip, insert, postpone, skip_missed
@@ -97,14 +97,12 @@ def park(job_ids: Sequence[UUID], now: datetime) -> None:
         cursor.execute(CATCHUPS["next_waiting"], {"jobs": list(job_ids), "first": FIRST_HELD})
         runs = [live_run_of(row) for row in cursor.fetchall()]
     withdrawn = withdraw(runs, now)  # it may be in the window already
-    with transaction.atomic():
-        postpone(
-            [
-                (run.id, run.check_at, held(run.check_at))
-                for run in runs
-                if run.check_at is not None and run.id not in withdrawn.begun
-            ]
-        )
+    changes = [
+        (withdrawn.runs.get(run.id, run), Redirection(spec_id=run.spec_id, check_at=held(run.check_at)))
+        for run in runs
+        if run.check_at is not None and run.id not in withdrawn.begun
+    ]
+    redirect(changes)
     send_again(withdrawn, [], now)
 
 

@@ -3,15 +3,17 @@
 SELECT e.id, e.spec_id, e.attempt, e.check_at, e.generation
 FROM executions_execution e
 WHERE e.shard = ANY(%s) AND e.check_at > %s AND e.check_at <= %s
-  AND e.state = 'Waiting' AND e.queued_at IS NULL
+  AND e.state = 'Waiting' AND e.queued_at IS NULL AND mod(e.generation, 2) = 0
 ORDER BY e.check_at, e.id
 
 -- name: overdue
--- Whatever the scheduler should have looked at by now, after a given place in the order.
+-- Whatever the scheduler should have looked at by now, after a given place in the order; but not what is being
+-- changed (executions/redirection.py), unless that takes too long.
 SELECT e.id, e.spec_id, e.attempt, e.check_at, e.generation, e.state, e.cancel_requested_at,
        e.job_id, e.scheduled_for, e.trigger = 'schedule' AND e.attempt = 1 AND e.queued_at IS NULL AND e.state = 'Waiting'
 FROM executions_execution e
 WHERE e.shard = ANY(%s) AND e.check_at <= %s AND (e.check_at, e.id) > (%s, %s)
+  AND (mod(e.generation, 2) = 0 OR e.state <> 'Waiting' OR e.check_at <= %s)
 ORDER BY e.check_at, e.id
 LIMIT %s
 

@@ -17,7 +17,7 @@ if current then
 end
 if ARGV[4] ~= '1' then
     local fence = redis.call('GET', KEYS[3])
-    if fence and tonumber(fence) % 65536 ~= tonumber(ARGV[5]) then
+    if fence and (tonumber(ARGV[5]) - tonumber(fence)) % 65536 >= 32768 then
         redis.call('ZREM', KEYS[4], ARGV[6])  -- it was sent in vain, so that the sweep need not wait for it
         return 'stale'
     end

@@ -12,15 +12,20 @@ FROM executions_execution e
 WHERE e.id = %s AND e.finished_at IS NULL
 
 -- name: raise_generations
--- Gives waiting runs their next generation. Returns those that (still) wait.
-UPDATE executions_execution e SET generation = e.generation + 1
+-- Gives waiting runs their next odd generation: they are being changed. Returns those that (still) wait.
+UPDATE executions_execution e SET generation = e.generation + 1 + mod(e.generation, 2)
 WHERE e.id = ANY(%s) AND e.state = 'Waiting'
 RETURNING e.id, e.attempt, e.generation
+
+-- name: let_go
+-- Ends the change of runs that had begun.
+UPDATE executions_execution e SET generation = e.generation + 1
+WHERE e.id = ANY(%s) AND mod(e.generation, 2) = 1
 
 -- name: redirect_runs
 -- What waiting and paused runs are to be from now on, where nobody else has changed them. Returns the ids won.
 UPDATE executions_execution e
-SET spec_id = v.spec_id, check_at = v.check_at,
+SET generation = e.generation + mod(e.generation, 2), spec_id = v.spec_id, check_at = v.check_at,
     owner_id = coalesce(v.owner_id, e.owner_id), reason = coalesce(v.reason, e.reason),
     message = coalesce(v.message, e.message), queued_at = NULL
 FROM unnest(

@@ -103,7 +103,7 @@ def test_sql_changes_the_command_of_a_run_in_the_window(system: System) -> None:
 def test_a_queued_run_whose_command_is_changed_runs_the_new_one(system: System, blocker: Blocker) -> None:
     job = queued(system, "queued", "echo old")
     change(system, job, command="echo new")
-    system.wait_for(lambda: run_of(system, job)["generation"] == 1, "it is called back", 2.0)
+    system.wait_for(lambda: run_of(system, job)["generation"] == 2, "it is called back", 2.0)
     blocker.let_go()
     run = ended(system, job)
     assert (log_of(system, run, 1), run["attempt"]) == ("new\n", 1)

@@ -126,3 +126,15 @@ def test_a_row_that_cannot_be_judged_holds_up_no_other(
     assert [found.execution_id for found in pop(window).runs] == [lost]
     assert 8 * S < check_at(broken) < 11 * S
     assert "row_not_judged" in [line.getMessage() for line in caplog.records]
+
+
+def test_a_run_that_is_being_changed_is_left_alone_unless_that_takes_too_long(
+    sweeper: Sweeper, window: Window
+) -> None:
+    young, old = make_run(due=utcnow() - 2 * S), make_run(due=utcnow() - 8 * S)
+    Execution.objects.update(generation=1)
+    sweeper.run_once()
+    assert [(run.execution_id, run.generation) for run in pop(window).runs] == [(old, 1)]
+    Execution.objects.filter(id=young).update(generation=2)
+    sweeper.run_once()
+    assert [(run.execution_id, run.generation) for run in pop(window).runs] == [(young, 2)]

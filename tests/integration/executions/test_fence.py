@@ -39,6 +39,12 @@ def test_what_has_begun_is_not_fenced(store: Store, claims: Claims) -> None:
     assert claims.claim(RUN, 2) is Claimed.STALE
 
 
+def test_a_later_generation_than_the_fence_starts(store: Store, claims: Claims) -> None:
+    fence(store, [(RUN, 1, 65_535)])
+    assert claims.claim(RUN, 1, generation=65_534) is Claimed.STALE
+    assert claims.claim(RUN, 1, generation=0) is Claimed.WON  # 65,536, of which a message has the low bits
+
+
 def test_a_fence_is_never_lowered(store: Store, claims: Claims) -> None:
     assert fence(store, [(RUN, 1, 5), (RUN, 1, 3)]) == [True, True]
     assert claims.claim(RUN, 1, generation=3) is Claimed.STALE

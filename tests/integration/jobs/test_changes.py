@@ -86,7 +86,7 @@ def test_a_run_far_away_gets_the_new_snapshot(now: datetime) -> None:
 def test_a_run_in_its_bucket_runs_what_the_job_says_now(window: Window, now: datetime) -> None:
     job = new_job({"after": "2s"}, now - 2 * SECOND)
     change(job, now, command="false")
-    assert send(window, job) == [(waiting(job).id, 1)]  # the old entry has gone
+    assert send(window, job) == [(waiting(job).id, 2)]  # the old entry has gone
     assert window.specs(job.shard, [waiting(job).spec_id.bytes[:8]])
 
 
@@ -95,7 +95,7 @@ def test_a_run_that_is_queued_runs_what_the_job_says_now(window: Window, now: da
     (old,) = send(window, job)
     change(job, now, command="false")
     (new,) = send(window, job)
-    assert new == (old[0], 1)
+    assert new == (old[0], 2)
     assert claim(window, old) is Claimed.STALE
     assert claim(window, new) is Claimed.WON
     assert command_of(waiting(job)) == "false"
@@ -108,7 +108,7 @@ def test_a_run_that_has_begun_is_left_alone(window: Window, now: datetime) -> No
     change(job, now, command="false")
     services.archive_job(Job.objects.get(id=job.id), root(), now)
     run = waiting(job)
-    assert (command_of(run), run.generation) == ("true", 2)
+    assert (command_of(run), run.generation) == ("true", 4)
     assert send(window, job) == []
     assert is_settled(job)
 
