@@ -162,7 +162,10 @@ def many_rows() -> datetime:
     [
         ("load", [[3], NOW - DAY, NOW - timedelta(seconds=1)]),
         ("load", [[3, 4], NOW, NOW + timedelta(seconds=20)]),
-        ("overdue", [[3, 4], NOW - timedelta(seconds=1), NOW - DAY, uuid4(), 1000]),
+        (
+            "overdue",
+            [[3, 4], NOW - timedelta(seconds=1), NOW - DAY, uuid4(), NOW - timedelta(seconds=6), 1000],
+        ),
     ],
 )
 def test_what_is_due_is_found_by_the_index_alone(many_rows: datetime, query: str, rows: list[Any]) -> None:
