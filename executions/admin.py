@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib import admin, messages
@@ -27,6 +28,7 @@ from executions.logs import log_store, log_tail
 from executions.models import Execution
 from executions.rescheduling import reschedule_execution
 from executions.services import Cancelling, cancel_execution
+from executions.standing import Standing, describe_standing
 from executions.states import TERMINAL, State
 from executions.timeline import Span, in_order, seconds_in_state, spans
 from scheduler_project.kernel.clock import utcnow
@@ -44,7 +46,7 @@ else:
 
 @admin.register(Execution)
 class ExecutionAdmin(_ModelAdmin):
-    list_display = ("due", "job", "status", "late", "duration", "attempt", "exit_code", "why", "owner")
+    list_display = ("due", "status", "job", "late", "duration", "attempt", "exit_code", "why", "owner")
     list_display_links = ("due",)
     list_filter = (StateFilter, DueFilter, TeamFilter, JobFilter)
     list_per_page = 50
@@ -117,8 +119,13 @@ class ExecutionAdmin(_ModelAdmin):
             subtitle=None,
             picture=draw(states),
             states=[_state_row(span) for span in states],
-            totals=[(state_cell(s), round(n, 3)) for s, n in seconds_in_state(states, now).items()],
-            events=[(time_cell(event.at), event) for event in in_order(events)],
+            standing=describe_standing(_standing(execution), now),
+            totals=[
+                (state_cell(state), length_cell(timedelta(seconds=seconds)))
+                for state, seconds in seconds_in_state(states, now).items()
+            ],
+            events=[(time_cell(event.at, exact=True), event) for event in in_order(events)],
+            starts_at=time_text(due_at(execution)),
             log=log_tail(execution),
             logs=log_store().attempts(execution.id),
             can_cancel=execution.state not in TERMINAL,
@@ -164,7 +171,7 @@ class ExecutionAdmin(_ModelAdmin):
 
     # --- what is shown ---------------------------------------------------------------------
 
-    @admin.display(description="Due")
+    @admin.display(description="Due (UTC)")
     def due(self, execution: Execution) -> str:
         return time_cell(execution.scheduled_for)
 
@@ -241,13 +248,26 @@ class ExecutionAdmin(_ModelAdmin):
         return str(execution.id)
 
 
+def _standing(execution: Execution) -> Standing:
+    return Standing(
+        state=State(execution.state),
+        attempt=execution.attempt,
+        message=execution.message,
+        worker=execution.worker,
+        due=due_at(execution),
+        queued_at=execution.queued_at,
+        started_at=execution.started_at,
+        asked_to_stop=execution.cancel_requested_at is not None,
+    )
+
+
 def _state_row(span: Span) -> dict[str, Any]:
     ended = span.state in TERMINAL
     return {
         "state": state_cell(span.state),
         "attempt": span.attempt,
-        "since": time_cell(span.since),
-        "until": NOTHING if ended else time_cell(span.until),
+        "since": time_cell(span.since, exact=True),
+        "until": NOTHING if ended else time_cell(span.until, exact=True),
         "length": NOTHING if ended else length_cell(span.length(utcnow())),
     }
 

@@ -16,8 +16,8 @@ from scheduler_project.kernel.durations import format_duration
 NOTHING = "–"
 
 
-def time_cell(instant: datetime | None) -> str:
-    """To the second, in UTC; the whole of it in the title."""
+def time_cell(instant: datetime | None, *, exact: bool = False) -> str:
+    """To the second, or to the millisecond where ``exact``, in UTC; the whole of it in the title."""
     if instant is None:
         return NOTHING
     at = instant.astimezone(UTC)
@@ -25,16 +25,20 @@ def time_cell(instant: datetime | None) -> str:
         '<time class="nowrap" datetime="{}" title="{} UTC">{}</time>',
         at.isoformat(),
         at.isoformat(sep=" ").removesuffix("+00:00"),
-        f"{at:%Y-%m-%d %H:%M:%S}",
+        at.replace(tzinfo=None).isoformat(sep=" ", timespec="milliseconds" if exact else "seconds"),
     )
 
 
 def length_cell(length: timedelta | None) -> str:
-    """As people say it: milliseconds below ten seconds, whole seconds above."""
+    """As people say it: 71 ms, 1.005 s, 1m30s."""
     if length is None:
         return NOTHING
-    unit = timedelta(milliseconds=1) if length < timedelta(seconds=10) else timedelta(seconds=1)
-    return format_duration(max(length, timedelta(0)) // unit * unit)
+    milliseconds = max(length, timedelta(0)) // timedelta(milliseconds=1)
+    if milliseconds < 1000:
+        return f"{milliseconds} ms"
+    if milliseconds < 10_000:
+        return f"{milliseconds / 1000:.3f} s"
+    return format_duration(timedelta(seconds=milliseconds // 1000))
 
 
 def state_cell(state: str) -> SafeString:

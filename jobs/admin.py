@@ -6,8 +6,7 @@ been deleted is kept for its history: it is hidden in the list unless asked for,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from datetime import datetime
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib import admin, messages
@@ -16,6 +15,7 @@ from django.contrib.admin.views.main import ChangeList
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 
@@ -23,9 +23,10 @@ from executions.admin_cells import NOTHING, json_cell, runs_link, text_cell, tim
 from executions.api.parameters import identity
 from executions.policy import sees_all, team_ids
 from jobs import services
+from jobs.admin_cells import condition_cell, latest_run_cell, runs_of, schedule_text, with_runs
 from jobs.admin_forms import JobForm, TaskForm
 from jobs.definitions import read_missed
-from jobs.listing import find_job, next_runs, visible_jobs
+from jobs.listing import find_job, visible_jobs
 from jobs.models import Job, Missed, Task
 from jobs.runs import run_job
 from scheduler_project.kernel.clock import utcnow
@@ -37,15 +38,6 @@ if TYPE_CHECKING:  # at run time the class takes no parameter
     _JobAdmin = admin.ModelAdmin[Job]
 else:
     _TaskAdmin = _JobAdmin = admin.ModelAdmin
-
-
-def schedule_text(schedule: Mapping[str, Any]) -> str:
-    """A stored schedule in a few words."""
-    if "cron" in schedule:
-        return f"{schedule['cron']} {schedule.get('timezone', 'UTC')}"
-    if "every" in schedule:
-        return f"every {schedule['every']}"
-    return f"once, {schedule['at']}" if "at" in schedule else str(dict(schedule))
 
 
 @admin.register(Task)
@@ -64,15 +56,11 @@ class TaskAdmin(_TaskAdmin):
 
 
 class JobChangeList(ChangeList):
-    """The list with the next run of each job on the page, from one query."""
+    """The list with the next run and the latest of each job on the page."""
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
-        jobs = list(self.result_list)
-        due = next_runs(jobs)
-        for job in jobs:
-            job.next_run_at = due.get(job.id)
-        self.result_list = jobs
+        self.result_list = with_runs(list(self.result_list))
 
 
 class DeletedFilter(admin.SimpleListFilter):
@@ -95,7 +83,7 @@ class DeletedFilter(admin.SimpleListFilter):
 
 @admin.register(Job)
 class JobAdmin(_JobAdmin):
-    list_display = ("name", "owner", "type", "schedule_shown", "next_run", "condition")
+    list_display = ("name", "condition", "latest_run", "next_run", "schedule_shown", "type", "owner")
     list_filter = (DeletedFilter, "type", ("owner", admin.RelatedOnlyFieldListFilter))
     list_select_related = ("owner", "task")
     search_fields = ("name",)
@@ -107,7 +95,18 @@ class JobAdmin(_JobAdmin):
     fieldsets: ClassVar[Any] = (
         (
             None,
-            {"fields": ("name", "owner", "description", "condition", "schedule_shown", "next_run", "runs")},
+            {
+                "fields": (
+                    "name",
+                    "owner",
+                    "description",
+                    "condition",
+                    "latest_run",
+                    "schedule_shown",
+                    "next_run",
+                    "runs",
+                )
+            },
         ),
         (
             "What runs",
@@ -233,6 +232,7 @@ class JobAdmin(_JobAdmin):
         """What is to be seen of a job and is not for anybody to change."""
         return [
             ("Condition", self.condition(job)),
+            ("Latest run", self.latest_run(job)),
             ("Next run (UTC)", self.next_run(job)),
             ("Runs", self.runs(job)),
             ("Task", job.task.name if job.task else NOTHING),
@@ -269,9 +269,15 @@ class JobAdmin(_JobAdmin):
             self._resume(request, job)
 
     @admin.action(description="Delete the selected jobs; their history stays", permissions=["run"])
-    def delete_jobs(self, request: HttpRequest, queryset: QuerySet[Job]) -> None:
+    def delete_jobs(self, request: HttpRequest, queryset: QuerySet[Job]) -> HttpResponse | None:
+        """Asks first; the answer comes back as the same action with ``confirmed``."""
+        if "confirmed" not in request.POST:
+            context = {**self.admin_site.each_context(request), "title": "Delete these jobs?"}
+            context |= {"jobs": queryset, "opts": self.opts, "checkbox": helpers.ACTION_CHECKBOX_NAME}
+            return TemplateResponse(request, "admin/jobs/job/delete_jobs.html", context)
         for job in queryset:
             self._archive(request, job)
+        return None
 
     def _pause(self, request: HttpRequest, job: Job) -> None:
         services.pause_job(job, request.user, utcnow())
@@ -306,11 +312,11 @@ class JobAdmin(_JobAdmin):
 
     @admin.display(description="Condition")
     def condition(self, job: Job) -> str:
-        if job.archived_at is not None:
-            return format_html("deleted {}", time_cell(job.archived_at))
-        if job.problem:
-            return f"cannot be read: {job.problem}"
-        return NOTHING if job.paused_at is None else format_html("paused {}", time_cell(job.paused_at))
+        return condition_cell(job)
+
+    @admin.display(description="Latest run")
+    def latest_run(self, job: Job) -> str:
+        return latest_run_cell(job)
 
     @admin.display(description="Schedule")
     def schedule_shown(self, job: Job) -> str:
@@ -318,10 +324,7 @@ class JobAdmin(_JobAdmin):
 
     @admin.display(description="Next run (UTC)")
     def next_run(self, job: Job) -> str:
-        due: datetime | None = (
-            job.next_run_at if hasattr(job, "next_run_at") else next_runs([job]).get(job.id)
-        )
-        return time_cell(due)
+        return time_cell(runs_of(job).next_at)
 
     @admin.display(description="Runs")
     def runs(self, job: Job) -> str:

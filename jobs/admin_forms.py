@@ -88,7 +88,7 @@ class JobForm(forms.Form):
         help_text="A JSON object. {{ ds }} and the like are filled in, here and in the command.",
     )
     env = ObjectField(required=False, label="Environment", help_text="A JSON object of names and texts.")
-    retries = forms.IntegerField(initial=0, help_text="Further attempts after the first fails.")
+    retries = forms.IntegerField(initial=0, help_text="Further attempts after the first fails, at most.")
     retryDelay = forms.CharField(
         label="Retry delay", initial="5m", widget=widgets.AdminTextInputWidget, help_text=LENGTH_HELP
     )
@@ -102,28 +102,29 @@ class JobForm(forms.Form):
         required=False,
         choices=Overlap.choices,
         initial=Overlap.FORBID,
-        help_text="What is due while a run has not ended.",
+        help_text="What becomes of a time that comes while a run has not ended.",
     )
     misfire = forms.ChoiceField(
         required=False,
         choices=MisfirePolicy.choices,
         initial=MisfirePolicy.LATEST,
-        help_text="Which of the times that passed, in an outage for example, are still run.",
+        label="Late runs",
+        help_text="Misfire policy: which of the times that passed, in an outage for example, are still run.",
     )
     misfireMaxAge = forms.CharField(
-        label="Misfire: not older than",
+        label="Late runs: not older than",
         required=False,
         widget=widgets.AdminTextInputWidget,
         help_text=f"Empty: any age. {LENGTH_HELP}",
     )
     misfireMaxCount = forms.IntegerField(
-        label="Misfire: at most", required=False, help_text="Empty: however many."
+        label="Late runs: at most", required=False, help_text="Empty: however many."
     )
     jitter = forms.CharField(
         required=False,
         initial="0s",
         widget=widgets.AdminTextInputWidget,
-        help_text=f"Spreads jobs of one instant over this time. {LENGTH_HELP}",
+        help_text=f"Spreads jobs of one instant over this time; 0s: on the dot. {LENGTH_HELP}",
     )
 
     def __init__(self, *args: Any, user: User, job: Job | None = None, **kwargs: Any) -> None:
@@ -196,13 +197,22 @@ def _initial(job: Job) -> dict[str, Any]:
 
 
 def _schedule_as_written(stored: Any) -> str:
-    """The expression alone where it says all."""
-    text = stored.get("cron") if isinstance(stored, dict) else None
+    """As short as can be: without what is the default; the expression alone where that says all."""
+    if not isinstance(stored, dict):
+        return json.dumps(stored, ensure_ascii=False)
+    said = dict(stored)
+    for key in stored:
+        shorter = {name: value for name, value in said.items() if name != key}
+        said = shorter if _means(shorter, stored) else said
+    text = said.get("cron")
+    return text if isinstance(text, str) and _means(text, stored) else json.dumps(said, ensure_ascii=False)
+
+
+def _means(said: Any, stored: Any) -> bool:
     try:
-        plain = isinstance(text, str) and parse_schedule(text).to_json() == stored
+        return bool(parse_schedule(said).to_json() == stored)
     except InvalidValue:
-        plain = False
-    return str(text) if plain else json.dumps(stored, ensure_ascii=False)
+        return False
 
 
 if TYPE_CHECKING:  # at run time the class takes no parameter

@@ -71,6 +71,17 @@ def next_runs(jobs: Collection[Job]) -> dict[UUID, datetime]:
     return dict(waiting.values_list("job_id").annotate(Min("scheduled_for")).order_by())
 
 
+def latest_runs(jobs: Collection[Job]) -> dict[UUID, Execution]:
+    """The latest run of each of these jobs that has begun or ended; a job without one is left out."""
+    with connection.cursor() as cursor:
+        cursor.execute(JOBS["latest_runs"], [[job.id for job in jobs]])
+        ids = [found for (found,) in cursor.fetchall()]
+    if not ids:
+        return {}
+    runs = Execution.objects.filter(id__in=ids, id__gte=min(ids), id__lte=max(ids))
+    return {run.job_id: run for run in runs}
+
+
 def jobs_to_plan(job_ids: Collection[UUID]) -> dict[UUID, Job]:
     """Those of these jobs that are to have occurrences, kept from being settled until the transaction ends.
 

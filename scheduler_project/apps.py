@@ -1,4 +1,5 @@
 from django.apps import AppConfig
+from django.contrib.admin.apps import AdminConfig
 from django.core import checks
 
 
@@ -13,3 +14,7 @@ class PunctualConfig(AppConfig):
             checks.register(check)
         for name, part_check in PART_CHECKS.items():
             checks.register(part_check, name)
+
+
+class PunctualAdminConfig(AdminConfig):
+    default_site = "scheduler_project.admin_site.PunctualAdminSite"

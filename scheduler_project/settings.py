@@ -112,7 +112,7 @@ PUNCTUAL_GRACE = env.duration("PUNCTUAL_GRACE", "10s", maximum="1h")
 
 INSTALLED_APPS = [
     "scheduler_project.apps.PunctualConfig",
-    "django.contrib.admin",
+    "scheduler_project.apps.PunctualAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",

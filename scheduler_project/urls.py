@@ -13,10 +13,6 @@ def alive(_request: HttpRequest) -> HttpResponse:
     return HttpResponse("ok\n", content_type="text/plain")
 
 
-admin.site.site_header = admin.site.site_title = "Punctual"
-admin.site.index_title = "Jobs and their runs"
-admin.site.enable_nav_sidebar = False  # its width is what the list of runs needs
-
 urlpatterns = [
     path("", RedirectView.as_view(url="/admin/")),
     path("healthz", alive),

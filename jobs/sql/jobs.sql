@@ -38,3 +38,13 @@ WHERE job_id = %s AND trigger IN ('schedule', 'catchup') AND scheduled_for <= %s
 -- name: take_turns
 -- Held to the end of the transaction: whoever brings the jobs in line with files does so alone.
 SELECT pg_advisory_xact_lock(%s)
+
+-- name: latest_runs
+-- The latest run of each job that is more than planned: from the index on (job, id), newest partition first.
+SELECT latest.id
+FROM unnest(%s::uuid[]) AS job (id)
+CROSS JOIN LATERAL (
+    SELECT e.id FROM executions_execution e
+    WHERE e.job_id = job.id AND (e.state NOT IN ('Waiting', 'Paused') OR e.attempt > 1)
+    ORDER BY e.id DESC
+    LIMIT 1) latest

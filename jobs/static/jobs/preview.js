@@ -67,5 +67,6 @@
     clearTimeout(timer);
     timer = setTimeout(ask, PAUSE_MS);
   });
-  ask();
+  // A job that is there, as it is, has its own panel, which knows what it has run; a form with errors may differ.
+  if (!script.dataset.job || document.querySelector(".errornote")) ask();
 })();

@@ -253,13 +253,13 @@ def test_a_run_is_cancelled_by_a_button_and_only_once(root: Client) -> None:
     make_job()
     run = Execution.objects.get()
     page = f"{RUNS}{run.id}/"
-    assert "Cancel</button>" in text(root.get(f"{page}change/"))
+    assert "Yes, cancel it</button>" in text(root.get(f"{page}change/"))
     assert root.get(f"{page}cancel/").status_code == 405
     assert "The run is cancelled." in text(root.post(f"{page}cancel/", follow=True))
     run.refresh_from_db()
     assert (run.state, run.message) == (State.CANCELLED, "cancelled by root")
     assert "has ended already" in text(root.post(f"{page}cancel/", follow=True))
-    assert "Cancel</button>" not in text(root.get(f"{page}change/"))
+    assert "Yes, cancel it</button>" not in text(root.get(f"{page}change/"))
 
 
 def test_a_running_one_is_asked_to_stop(root: Client) -> None:

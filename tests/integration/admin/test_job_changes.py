@@ -88,9 +88,19 @@ def test_a_job_is_paused_resumed_and_deleted_by_buttons(root: Client, job: Job) 
 
 
 def test_selected_jobs_are_paused_resumed_and_deleted(root: Client, job: Job) -> None:
+    confirmed = {"delete_jobs": {"confirmed": "yes"}}
     for action, state in (("pause", "Paused"), ("resume", "Waiting"), ("delete_jobs", "Cancelled")):
-        root.post(JOBS, {"action": action, "_selected_action": [str(job.id)]})
+        chosen = {"action": action, "_selected_action": [str(job.id)]}
+        root.post(JOBS, {**chosen, **confirmed.get(action, {})})
         assert Execution.objects.get(job_id=job.id).state == state
+
+
+def test_selected_jobs_are_deleted_only_when_that_is_confirmed(root: Client, job: Job) -> None:
+    page = root.post(JOBS, {"action": "delete_jobs", "_selected_action": [str(job.id)]}).content.decode()
+    assert "Yes, delete them" in page
+    assert f'name="_selected_action" value="{job.id}"' in page
+    job.refresh_from_db()
+    assert job.archived_at is None
 
 
 def test_deleted_jobs_are_shown_when_asked_for(root: Client, job: Job) -> None:
