@@ -26,6 +26,7 @@ from scheduler_project.kernel.errors import RetryableError
 logger = logging.getLogger(__name__)
 
 BATCH = 1000
+MOST_A_TICK = 2000
 IDLE_S = 0.05
 UNAVAILABLE_S = 0.5
 SPECS_KEPT = 20_000
@@ -60,7 +61,8 @@ class Dispatcher:
     def tick(self) -> float:
         """Dispatch what is due; the seconds until the next tick (0: more is due already)."""
         try:
-            dues = self._window.pop(self._ownership.owned(), self._times.lease, BATCH)
+            shards = self._ownership.owned()
+            dues = self._window.pop(shards, self._times.lease, _share(len(shards)))
             self._dispatch(dues)
         except RetryableError as error:
             logger.warning("dispatch_waits", extra={"error": error.message})
@@ -114,6 +116,14 @@ class Dispatcher:
             return True
         self._want_spec(shard, run.spec_head)  # it stays in flight until its lease ends
         return False
+
+
+def _share(shards: int) -> int:
+    """How many to pop of each shard: together no more than is published well within a lease.
+
+    What is still unpublished when its lease ends is popped, and published, once more.
+    """
+    return max(1, min(BATCH, MOST_A_TICK // max(1, shards)))
 
 
 def _pause(dues: Sequence[Due]) -> float:

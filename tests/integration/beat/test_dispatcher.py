@@ -208,3 +208,15 @@ def test_the_pause_is_until_the_next_run_is_due_but_short(dispatcher: Dispatcher
     late = entry_for(execution_id(uuid4(), utcnow(), "schedule", 3), utcnow() + timedelta(milliseconds=40))
     window.add([late], {SPEC.id: SPEC.canonical})
     assert 0 <= dispatcher.tick() <= 0.041
+
+
+def test_a_tick_takes_no_more_than_it_can_publish_within_a_lease(
+    dispatcher: Dispatcher, window: Window, ownership: Ownership
+) -> None:
+    shards = ownership.owned()
+    share = dispatching.MOST_A_TICK // len(shards)
+    entries = [entry for shard in shards for entry in due_entries(share + 1, shard=shard)]
+    window.add(entries, {SPEC.id: SPEC.canonical})
+    assert dispatcher.tick() == 0.0
+    left = window.pop(shards, timedelta(minutes=1), len(entries))
+    assert [len(due.runs) for due in left] == [1] * len(shards)
