@@ -22,6 +22,18 @@ END $$;
 CREATE TRIGGER job_changed AFTER INSERT OR UPDATE ON jobs_job
     FOR EACH ROW WHEN (NEW.revision <> NEW.settled_revision) EXECUTE FUNCTION jobs_notify();
 
+-- A job that is deleted by whatever route stays, archived, so that its runs are ended and its history has a name.
+-- What is archived already, and settled, may go.
+CREATE FUNCTION jobs_archive() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF OLD.archived_at IS NOT NULL AND OLD.revision = OLD.settled_revision THEN
+        RETURN OLD;
+    END IF;
+    UPDATE jobs_job SET archived_at = clock_timestamp() WHERE id = OLD.id AND archived_at IS NULL;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER job_deleted BEFORE DELETE ON jobs_job FOR EACH ROW EXECUTE FUNCTION jobs_archive();
+
 CREATE FUNCTION jobs_revise_of_task() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE jobs_job SET revision = revision + 1 WHERE task_id = NEW.id AND archived_at IS NULL;
@@ -33,8 +45,10 @@ CREATE TRIGGER task_changed AFTER UPDATE ON jobs_task
 -- name: drop
 -- Undoes create.
 DROP TRIGGER task_changed ON jobs_task;
+DROP TRIGGER job_deleted ON jobs_job;
 DROP TRIGGER job_changed ON jobs_job;
 DROP TRIGGER job_revised ON jobs_job;
 DROP FUNCTION jobs_revise_of_task;
+DROP FUNCTION jobs_archive;
 DROP FUNCTION jobs_notify;
 DROP FUNCTION jobs_revise;

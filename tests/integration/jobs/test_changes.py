@@ -231,6 +231,30 @@ def test_sql_by_hand_is_carried_out_by_whoever_settles(window: Window, now: date
     assert waiting(job).spec_id == Job.objects.get(id=job.id).spec_id
 
 
+@pytest.mark.parametrize("by", ["queryset", "sql"])
+def test_a_job_that_is_deleted_past_the_services_is_archived(by: str, now: datetime) -> None:
+    job = new_job({"every": "1m"}, now)
+    run = waiting(job)
+
+    def delete() -> None:
+        if by == "queryset":
+            Job.objects.filter(id=job.id).delete()
+        else:
+            with connection.cursor() as cursor:
+                cursor.execute("DELETE FROM jobs_job WHERE id = %s", [job.id])
+
+    delete()
+    delete()
+    assert unsettled([job.shard]) == [job.id]
+    settle(job.id, now)
+    run.refresh_from_db()
+    assert (run.state, run.reason) == ("Cancelled", "deleted")
+    assert is_settled(job)
+    assert job.archived_at is not None
+    delete()
+    assert not Job.objects.filter(id=job.id)
+
+
 def test_a_schedule_written_by_sql_is_brought_to_its_normal_form(now: datetime) -> None:
     job = new_job({"every": "2h"}, now)
     sql("""UPDATE jobs_job SET schedule = '"0 5 * * *"'""")
