@@ -5,7 +5,7 @@ Executions know nothing of jobs; the app ``jobs`` registers its planner here whe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -71,10 +71,14 @@ class EndedRun:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The runs of one batch that have begun, and those that have ended."""
+    """The runs of one batch that have begun, and those that have ended.
+
+    ``retried``: the jobs of those that wait for another attempt.
+    """
 
     begun: Sequence[BegunRun] = ()
     ended: Sequence[EndedRun] = ()
+    retried: Collection[UUID] = ()
 
 
 Planner = Callable[[Progress, datetime], list[NewExecution]]
@@ -89,6 +93,6 @@ def register_planner(planner: Planner) -> None:
 
 def plan_next(progress: Progress, now: datetime) -> list[NewExecution]:
     """The executions that follow: called inside the transaction in which the runs begin and end."""
-    if not progress.begun and not progress.ended:
+    if not (progress.begun or progress.ended or progress.retried):
         return []
     return [new for planner in _planners for new in planner(progress, now)]

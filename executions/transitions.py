@@ -93,7 +93,8 @@ def record(events: Sequence[Event], now: datetime, *, keep: bool = False, follow
     append_history(history)
     done.changed = [after[identity] for identity in won]
     moved = [(rows[identity], before[identity], after[identity]) for identity in won]
-    progress = Progress(list(_begun(moved)), list(_ended(moved)))
+    retried = {row.job_id for row, old, new in moved if new.attempt > old.attempt and _waits_anew(old, new)}
+    progress = Progress(list(_begun(moved)), list(_ended(moved)), retried)
     created = insert(plan_next(progress, now)) if follow else []
     done.entries = created + [
         _entry(rows[identity], after[identity])

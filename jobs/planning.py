@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from uuid import UUID
 
+from django.db.models import F
+
 from executions.planning import BegunRun, EndedRun, NewExecution, Progress
 from executions.states import Trigger
 from jobs.listing import jobs_to_plan
@@ -25,6 +27,7 @@ CHAIN = (Trigger.SCHEDULE, Trigger.CATCH_UP)
 
 def plan(progress: Progress, now: datetime) -> list[NewExecution]:
     """The next occurrences, the skipped blocks and the next of the missed fires that are caught up with."""
+    _call_back(progress.retried)
     ended = [run for run in progress.ended if run.trigger in CHAIN]
     begun = [run for run in progress.begun if run.trigger is Trigger.SCHEDULE]
     beside = _followed_at_the_beginning({run.job_id for run in begun})
@@ -39,6 +42,13 @@ def plan(progress: Progress, now: datetime) -> list[NewExecution]:
     ]
     new += [row for run in ended if run.job_id in jobs for row in _after_end(jobs[run.job_id], run, now)]
     return new + release_parked(_waited_for(jobs, ended), now)
+
+
+def _call_back(job_ids: Collection[UUID]) -> None:
+    """A job that was paused or deleted while its run was under way is settled again: the retry is to wait."""
+    if job_ids:
+        stopped = Job.objects.exclude(paused_at=None, archived_at=None).filter(id__in=job_ids)
+        stopped.update(revision=F("revision") + 1)
 
 
 def _followed_at_the_beginning(job_ids: Collection[UUID]) -> set[UUID]:

@@ -23,7 +23,7 @@ from jobs.definitions import definition_body, read_definition
 from jobs.models import Job, Missed
 from scheduler_project.kernel.clock import utcnow
 from tests.integration.jobs.chain import new_job
-from tests.integration.making import COMPLETED, STARTED, said
+from tests.integration.making import COMPLETED, FAILED, STARTED, said
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SECOND, HOUR = timedelta(seconds=1), timedelta(hours=1)
@@ -229,6 +229,29 @@ def test_sql_by_hand_is_carried_out_by_whoever_settles(window: Window, now: date
     (new,) = send(window, job)
     assert (claim(window, old), claim(window, new)) == (Claimed.STALE, Claimed.WON)
     assert waiting(job).spec_id == Job.objects.get(id=job.id).spec_id
+
+
+@pytest.mark.parametrize(("stop", "state"), [("pause_job", "Paused"), ("archive_job", "Cancelled")])
+def test_a_run_that_fails_after_its_job_was_stopped_is_not_tried_again(
+    stop: str, state: str, now: datetime
+) -> None:
+    job = new_job("now", now, retries=3, retryDelay="1m")
+    record([said(STARTED, waiting(job).id)], now)
+    getattr(services, stop)(job, root(), now)
+    assert is_settled(job)
+    (run,) = runs(job)
+    record([said(FAILED, run.id)], now)
+    assert unsettled([job.shard]) == [job.id]
+    settle(job.id, now)
+    run.refresh_from_db()
+    assert (run.state, run.attempt) == (state, 2)
+
+
+def test_a_run_that_fails_and_is_tried_again_leaves_its_job_settled(now: datetime) -> None:
+    job = new_job("now", now, retries=3)
+    record([said(STARTED, waiting(job).id), said(FAILED, waiting(job).id)], now)
+    assert waiting(job).attempt == 2
+    assert is_settled(job)
 
 
 @pytest.mark.parametrize("by", ["queryset", "sql"])
