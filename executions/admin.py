@@ -163,7 +163,7 @@ class ExecutionAdmin(_ModelAdmin):
         except NotFound as error:
             raise Http404(error.message) from error
         except (Conflict, InvalidFields, InvalidValue, RetryableError) as error:
-            messages.error(request, error.message)
+            messages.error(request, f"The run was not moved: {error.message}")
         else:
             self.log_change(request, execution, f"Moved to {time_text(due)}.")
             messages.success(request, f"The run is due at {time_text(due)} now.")

@@ -38,6 +38,11 @@ TASK_FIELDS = {"name", "description", "type", "command", "image", "env", "parame
 LENGTH_HELP = "A number and a unit: ms, s, m, h, d or w. For example 90s, 5m or 1h30m."
 
 
+def _not_an_object(error: ParseError | InvalidFields) -> ValidationError:
+    """The same complaint as over REST, where it is the body's."""
+    return ValidationError(str(error).replace("The body", "This text", 1))
+
+
 class ObjectField(forms.CharField):
     """A JSON object as text, read like a REST body."""
 
@@ -49,10 +54,8 @@ class ObjectField(forms.CharField):
             return {}
         try:
             return read_object(text.encode())
-        except ParseError as error:
-            raise ValidationError(str(error.detail)) from error
-        except InvalidFields as error:
-            raise ValidationError(str(error)) from error
+        except (ParseError, InvalidFields) as error:
+            raise _not_an_object(error) from error
 
     def prepare_value(self, value: Any) -> Any:
         return value if isinstance(value, str) else json.dumps(value or {}, indent=2, ensure_ascii=False)
@@ -135,6 +138,8 @@ class JobForm(forms.Form):
         owner = self.fields["owner"]
         assert isinstance(owner, forms.ModelChoiceField)  # noqa: S101 -- for mypy
         owner.queryset = teams if sees_all(user) else teams.filter(id__in=team_ids(user))
+        if not owner.queryset.exists():
+            owner.help_text = "There is no team yet: add a group first, then the job."
         self.definition: JobDefinition | None = None
 
     def clean_owner(self) -> str:
@@ -148,7 +153,7 @@ class JobForm(forms.Form):
         try:
             return read_object(text.encode())
         except (ParseError, InvalidFields) as error:
-            raise ValidationError(str(error)) from error
+            raise _not_an_object(error) from error
 
     def clean(self) -> None:
         """Reads the whole, so that all that is wrong is said at once, each field with its first error."""

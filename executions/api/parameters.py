@@ -90,10 +90,9 @@ def instant(value: str, name: str) -> datetime:
     except ValueError:
         found = None
     if found is None or found.tzinfo is None:
+        lost = " (in an address, + is written %2B)" if " " in value else ""
         raise InvalidValue(
-            f"{value!r} is not an instant with its offset, such as 2026-12-24T18:00:00Z"
-            " (in an address, + is written %2B).",
-            field=name,
+            f"{value!r} is not an instant with its offset, such as 2026-12-24T18:00:00Z{lost}.", field=name
         )
     if not EPOCH <= found <= LATEST:
         raise InvalidValue(f"{value!r} is not between {EPOCH.year} and {LATEST.year}.", field=name)

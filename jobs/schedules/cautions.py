@@ -62,8 +62,9 @@ def run_length_warnings(
     closest = min((later - earlier for earlier, later in pairwise(fires)), default=None)
     if closest is None or closest >= usual:
         return []
+    length = usual if usual < timedelta(seconds=10) else timedelta(seconds=round(usual.total_seconds()))
     return [
-        f"A run usually takes {format_duration(usual)}, and fires are as little as "
+        f"A run usually takes {format_duration(length)}, and fires are as little as "
         f"{format_duration(closest)} apart: {consequence}."
     ]
 

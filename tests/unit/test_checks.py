@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 from django.core import checks
+from django.core.management import call_command
+from django.core.management.base import SystemCheckError
 from pytest_django import Settings
 
 from scheduler_project.checks import CHECKS, PART_CHECKS
@@ -34,6 +36,12 @@ def test_the_checks_are_registered_with_django(settings: Settings) -> None:
 def test_what_is_missing_is_named(settings: Settings, name: str, value: object, identity: str) -> None:
     setattr(settings, name, value)
     assert ids() == {identity}
+
+
+def test_dead_letters_are_not_said_to_be_none_where_there_is_no_broker(settings: Settings) -> None:
+    settings.BROKER_URL = ""
+    with pytest.raises(SystemCheckError, match=r"punctual\.E004"):
+        call_command("dead_letters", skip_checks=False)
 
 
 def test_debug_that_others_can_reach_is_warned_of(settings: Settings) -> None:

@@ -14,7 +14,7 @@ class Command(BaseCommand):
         f"List the messages that nobody could read or apply (queue {DEAD}), oldest first;"
         " put them back where they came from, or throw them away."
     )
-    requires_system_checks = ()
+    requires_system_checks = ("BROKER_URL",)  # that it has an address: without, none would be looked at
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--limit", type=int, default=100, help="look at this many (default: 100)")
@@ -32,7 +32,8 @@ class Command(BaseCommand):
                     self._settle(letter, options)
         except BusUnavailable as error:
             raise CommandError(error.message) from error
-        self.stdout.write(f"{len(letters)} dead letters{_done(options) if letters else ''}")
+        count = "1 dead letter" if len(letters) == 1 else f"{len(letters)} dead letters"
+        self.stdout.write(f"{count}{_done(options) if letters else ''}")
 
     def _settle(self, letter: DeadLetter, options: dict[str, Any]) -> None:
         if options["discard"]:

@@ -68,5 +68,6 @@
     timer = setTimeout(ask, PAUSE_MS);
   });
   // A job that is there, as it is, has its own panel, which knows what it has run; a form with errors may differ.
-  if (!script.dataset.job || document.querySelector(".errornote")) ask();
+  const refused = field.closest(".form-row")?.classList.contains("errors"); // the form says so itself
+  if (!refused && (!script.dataset.job || document.querySelector(".errornote"))) ask();
 })();

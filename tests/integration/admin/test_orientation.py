@@ -140,6 +140,18 @@ def test_a_form_shows_a_schedule_as_short_as_it_can_be_written(root: Client, giv
     assert root.get(f"{JOBS}{job.id}/change/").context["adminform"].form["schedule"].value() == shown
 
 
+def test_a_text_that_is_no_object_is_not_called_a_body(root: Client) -> None:
+    answer = root.post(f"{JOBS}add/", {"schedule": "{bad", "parameters": "[]", "env": "{bad"})
+    errors = answer.context["adminform"].form.errors
+    assert errors["parameters"] == ["This text is not a JSON object: { … }."]
+    assert all("This text is not JSON" in errors[name][0] for name in ("schedule", "env"))
+    assert answer.context["adminform"].form["env"].value() == "{bad"
+
+
+def test_who_can_choose_no_team_is_told_so(root: Client) -> None:
+    assert "There is no team yet: add a group first" in page(root, f"{JOBS}add/")
+
+
 def test_an_instant_is_listed_to_the_second_and_nonsense_as_it_is() -> None:
     assert schedule_text({"at": "2026-12-24T18:00:00.123456Z"}) == "once, 2026-12-24 18:00:00 UTC"
     assert schedule_text({"at": 5}) == "{'at': 5}"

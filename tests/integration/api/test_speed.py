@@ -18,7 +18,7 @@ from executions.ids import execution_id, lowest_id
 from executions.listing import Selection, ids_of, selected
 from executions.partitions import maintain
 from executions.states import State, Trigger
-from jobs.listing import next_runs
+from jobs.listing import latest_runs, next_runs
 from jobs.models import Job
 from tests.integration.api.conftest import create
 
@@ -117,15 +117,26 @@ def test_no_list_counts_and_a_page_is_a_handful_of_queries(many: Job, root: APIC
         assert len(texts) <= 5
 
 
-def test_the_next_run_of_a_job_is_found_among_what_has_not_ended(many: Job) -> None:
-    with CaptureQueriesContext(connection) as done:
-        assert set(next_runs([many])) == {many.id}
+def rows_read_by(sql: str) -> int:
     with connection.cursor() as cursor:
-        cursor.execute("EXPLAIN (ANALYZE, FORMAT JSON) " + done.captured_queries[0]["sql"])
+        cursor.execute("EXPLAIN (ANALYZE, FORMAT JSON) " + sql)
         (answer,) = cursor.fetchone()[0]
     read = sum(
         (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]
         for node in nodes(answer["Plan"])
         if "Relation Name" in node
     )
-    assert read < 200
+    return int(read)
+
+
+def test_the_next_run_of_a_job_is_found_among_what_has_not_ended(many: Job) -> None:
+    with CaptureQueriesContext(connection) as done:
+        assert set(next_runs([many])) == {many.id}
+    assert rows_read_by(done.captured_queries[0]["sql"]) < 200
+
+
+def test_the_latest_run_of_a_job_is_found_from_its_newest(many: Job) -> None:
+    with CaptureQueriesContext(connection) as done:
+        assert set(latest_runs([many])) == {many.id}
+    assert len(done.captured_queries) == 2
+    assert all(rows_read_by(query["sql"]) < 30 for query in done.captured_queries)
