@@ -252,6 +252,7 @@ def _standing(execution: Execution) -> Standing:
     return Standing(
         state=State(execution.state),
         attempt=execution.attempt,
+        reason=execution.reason,
         message=execution.message,
         worker=execution.worker,
         due=due_at(execution),

@@ -18,6 +18,7 @@ class Standing:
 
     state: State
     attempt: int
+    reason: str
     message: str
     worker: str
     due: datetime | None
@@ -66,13 +67,21 @@ def _failed(run: Standing, _now: datetime) -> str:
 
 
 def _cancelled(run: Standing, _now: datetime) -> str:
-    return f"{'Did not run' if run.started_at is None else 'Was stopped'}{_because(run)}."
+    became = "Did not run" if run.started_at is None else "Was stopped"
+    why = _WHY.get(run.reason)
+    return f"{became}{_because(run)}." if why is None else f"{became}, because {why}{_because(run)}."
 
 
 def _because(run: Standing) -> str:
     return f": {run.message.rstrip('.')}" if run.message else ""
 
 
+_WHY = {  # the rest say it in their message
+    "skipped_overlap": "a run before it had not ended",
+    "skipped_misfire": "its time had passed",
+    "skipped_paused": "its job was paused",
+    "replaced": "the next run took its place",
+}
 _SENTENCES: dict[State, Callable[[Standing, datetime], str]] = {
     State.WAITING: _waiting,
     State.ACTIVE: _active,

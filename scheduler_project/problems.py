@@ -23,6 +23,7 @@ from django.core.exceptions import (
 from django.db.utils import InterfaceError, InternalError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.http.request import UnreadablePostError
+from django.template import loader
 from django.views import defaults
 from django.views.decorators.csrf import csrf_exempt
 from rest_framework.exceptions import APIException, Throttled
@@ -35,7 +36,10 @@ logger = logging.getLogger(__name__)
 CONTENT_TYPE = "application/problem+json"
 RETRY_AFTER_S = 5
 API = "/api/"
-UNKNOWN_ADDRESS = "There is nothing at this address. Addresses of the API do not end in a slash."
+UNKNOWN_ADDRESS = (
+    "There is nothing at this address. The API's lists are /api/v1/jobs and /api/v1/executions;"
+    " its addresses do not end in a slash."
+)
 
 _STATUSES: tuple[tuple[type[Exception], HTTPStatus], ...] = (
     (InvalidFields, HTTPStatus.BAD_REQUEST),
@@ -147,12 +151,19 @@ def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 def server_error(request: HttpRequest) -> HttpResponse:
     """handler500"""
-    if not of_api(request):
-        return defaults.server_error(request)
     error = sys.exception()
+    if not of_api(request):
+        return _page_unavailable() if isinstance(error, _UNAVAILABLE) else defaults.server_error(request)
     if isinstance(error, _UNAVAILABLE):
         return _unavailable(error, request.path)
     return _our_fault(error, request.path)
+
+
+def _page_unavailable() -> HttpResponse:
+    """Without the request: who asks is in the database, which may be what is away."""
+    text = loader.render_to_string("503.html")
+    headers = {"Retry-After": str(RETRY_AFTER_S)}
+    return HttpResponse(text, status=HTTPStatus.SERVICE_UNAVAILABLE, headers=headers)
 
 
 @csrf_exempt

@@ -157,6 +157,7 @@ AUTH_PASSWORD_VALIDATORS = [
     for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
 ]
 LANGUAGE_CODE = "en-us"
+FORMAT_MODULE_PATH = "scheduler_project.formats"
 TIME_ZONE = "UTC"
 USE_TZ = True
 USE_I18N = False

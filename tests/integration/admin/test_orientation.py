@@ -11,6 +11,7 @@ from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from rest_framework.authtoken.models import Token
 
 from executions.models import Execution
 from executions.store import Store
@@ -108,6 +109,12 @@ def test_the_front_page_begins_with_jobs_and_runs(root: Client) -> None:
     places = [shown.index(f'class="app-{name} module') for name in ("jobs", "executions", "auth")]
     assert places == sorted(places)
     assert "View site" not in shown
+
+
+def test_times_on_the_pages_of_django_have_their_zone(root: Client) -> None:
+    user = User.objects.get(username="root")
+    Token.objects.create(user=user)
+    assert f"{user.auth_token.created:%Y-%m-%d %H:%M:%S} UTC" in page(root, "/admin/authtoken/tokenproxy/")
 
 
 def test_an_error_says_what_to_do(root: Client) -> None:

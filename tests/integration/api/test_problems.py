@@ -12,7 +12,9 @@ from typing import Any
 import psycopg
 import pytest
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.db import connection
+from django.test import Client
 from rest_framework.test import APIClient
 
 from executions.store import default_store
@@ -255,6 +257,18 @@ def test_a_database_that_is_away_is_a_503_that_says_when_to_try_again(
     postgres.come_back()
     connection.close()  # a server does between requests
     create(root)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_database_that_is_away_is_a_page_in_the_admin(root: APIClient, postgres: TcpProxy) -> None:
+    browser = Client(raise_request_exception=False)
+    browser.force_login(User.objects.get(is_superuser=True))
+    postgres.go_away()
+    answer = browser.get("/admin/")
+    assert answer.status_code == 503
+    assert int(answer["Retry-After"]) > 0
+    assert "Try again in a few seconds" in answer.content.decode()
+    assert "connection" not in answer.content.decode()
 
 
 @pytest.mark.django_db(transaction=True)

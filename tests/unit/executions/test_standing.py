@@ -14,6 +14,7 @@ NOW = datetime(2026, 12, 1, 12, tzinfo=UTC)
 RUN = Standing(
     state=State.WAITING,
     attempt=1,
+    reason="",
     message="",
     worker="",
     due=NOW + timedelta(minutes=5, microseconds=7),
@@ -36,6 +37,9 @@ CASES = {
     ),
     "Failed before it began: no such image.": replace(
         RUN, state=State.COMPLETED_ABNORMALLY, message="no such image."
+    ),
+    "Did not run, because a run before it had not ended: 8 planned.": replace(
+        RUN, state=State.CANCELLED, reason="skipped_overlap", message="8 planned"
     ),
     "Did not run: the job is deleted.": replace(RUN, state=State.CANCELLED, message="the job is deleted"),
     "Was stopped: cancelled by root.": replace(
