@@ -104,6 +104,13 @@ def test_an_empty_list_says_why(root: Client, address: str, words: str) -> None:
     assert words in page(root, address)
 
 
+def test_who_is_in_no_team_is_told_so(root: Client) -> None:
+    new_job("now", utcnow())
+    root.force_login(User.objects.create_user("clerk", is_staff=True))
+    assert "You are in no team" in page(root, JOBS)
+    assert "no run of your teams' jobs yet" in page(root, RUNS)
+
+
 def test_the_front_page_begins_with_jobs_and_runs(root: Client) -> None:
     shown = page(root, "/admin/")
     places = [shown.index(f'class="app-{name} module') for name in ("jobs", "executions", "auth")]
