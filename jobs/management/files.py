@@ -40,8 +40,9 @@ def new_teams(steps: Sequence[Step]) -> list[str]:
     return sorted(owners - set(Group.objects.filter(name__in=owners).values_list("name", flat=True)))
 
 
-def counted(steps: Sequence[Step]) -> str:
-    """``2 to create, 1 to update, 0 to archive, 5 as they are``"""
+def counted(steps: Sequence[Step], *, done: bool = False) -> str:
+    """``2 to create, 1 to update, 0 to archive, 5 as they are``, or ``2 created, …`` once it is done."""
     numbers = {action: sum(step.action is action for step in steps) for action in Action}
-    doing = [f"{numbers[action]} to {action}" for action in Action if action is not Action.KEEP]
+    words = {action: f"{action}d" if done else f"to {action}" for action in Action}
+    doing = [f"{numbers[action]} {words[action]}" for action in Action if action is not Action.KEEP]
     return ", ".join([*doing, f"{numbers[Action.KEEP]} as they are"])

@@ -54,7 +54,8 @@ class Command(BaseCommand):
         if not todo:
             self.stdout.write(f"Nothing to do: {len(steps)} jobs are as declared.")
             return
-        self.stdout.write(f"{'' if options['dry_run'] else 'Done: '}{counted(steps)}.")
+        done = not options["dry_run"]
+        self.stdout.write(f"{'Done' if done else 'To do'}: {counted(steps, done=done)}.")
         if options["dry_run"]:
             raise SystemExit(SOMETHING_TO_DO)
 

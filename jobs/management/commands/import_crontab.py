@@ -49,8 +49,9 @@ class Command(BaseCommand):
 
     def handle(self, *_args: Any, **options: Any) -> None:
         format, why = _format(options)
+        text = read_text(options["file"])
         self.stdout.write(f"{shown_path(options['file'])}: read as a {format} crontab ({why}).")
-        jobs, complaints = carry_over(read_crontab(read_text(options["file"]), format), _carriage(options))
+        jobs, complaints = carry_over(read_crontab(text, format), _carriage(options))
         places = [Place(shown_path(options["file"]), job.line) for job in jobs]
         wanted = [Wanted(job.definition, place) for job, place in zip(jobs, places, strict=True)]
         try:
@@ -86,7 +87,7 @@ class Command(BaseCommand):
             return
         chosen = [step for step in steps if step.action is not Action.UPDATE or options["update"]]
         carry_out(chosen, operator("import_crontab"), utcnow())
-        self._write("", f"Done: {counted(chosen)}.")
+        self._write("", f"Done: {counted(chosen, done=True)}.")
         if left := len(steps) - len(chosen):
             self._write(f"{left} that differ were left as they are; --update changes them.")
 

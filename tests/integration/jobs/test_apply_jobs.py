@@ -84,7 +84,7 @@ def test_declared_jobs_are_made_with_their_first_runs(written: Writing) -> None:
     said = apply(written(TWO))
 
     assert "+ team ops" in said
-    assert said.endswith("Done: 2 to create, 0 to update, 0 to archive, 0 as they are.\n")
+    assert said.endswith("Done: 2 created, 0 updated, 0 archived, 0 as they are.\n")
     nightly, beat = jobs()["nightly"], jobs()["beat"]
     assert nightly["schedule"]["timezone"] == "Europe/Berlin"
     assert (nightly["retries"], beat["retries"]) == (0, 3)
@@ -157,7 +157,7 @@ def test_what_differs_is_changed_and_a_field_that_is_left_out_has_its_default(wr
     assert "-retries: 3\n+retries: 0" in said
     assert "anchor" not in said
 
-    assert "0 to create, 2 to update" in apply(path)
+    assert "0 created, 2 updated" in apply(path)
     nightly, beat = jobs()["nightly"], jobs()["beat"]
     assert nightly["id"] == before["nightly"]["id"]
     assert nightly["command"] == beat["command"] == "echo one\necho three\n"
@@ -247,7 +247,7 @@ def test_a_name_that_was_archived_can_be_declared_again(written: Writing) -> Non
     path = written(TWO)
     apply(path)
     apply(written(TWO.partition("- <<:")[0]), "--prune")
-    assert "1 to create" in apply(written(TWO))
+    assert "1 created" in apply(written(TWO))
     assert Job.objects.filter(name="beat").count() == 2
 
 
@@ -265,6 +265,6 @@ def test_a_file_that_cannot_be_read_is_told(path: str) -> None:
 
 def test_the_example_applies_and_is_then_as_declared() -> None:
     path = str(BASE_DIR / "examples/jobs.yaml")
-    assert "Done: 3 to create" in apply(path)
+    assert "Done: 3 created" in apply(path)
     assert apply(path) == "Nothing to do: 3 jobs are as declared.\n"
     assert jobs()["sales-of-the-month"]["retries"] == 3

@@ -62,14 +62,14 @@ def test_it_shows_what_it_will_make_and_makes_nothing(path: Path) -> None:
 
 
 def test_applied_twice_it_makes_nothing_new(path: Path) -> None:
-    assert "Done: 2 to create, 0 to update, 0 to archive, 0 as they are." in run(path, "--apply")
+    assert "Done: 2 created, 0 updated, 0 archived, 0 as they are." in run(path, "--apply")
     backup, mail = stored()
     assert backup["name"].startswith("backup.sh-")
     assert backup["description"] == "Nightly backup\nIn the crontab it ran as backup."
     assert (backup["type"], backup["overlap"], backup["misfire"]) == ("Script", "allow", "none")
     assert mail["command"] == "{ mail -s hello joe\n} <<'CRON_STDIN'\nJoe,\n\nHello\nCRON_STDIN\n"
 
-    assert "Done: 0 to create, 0 to update, 0 to archive, 2 as they are." in run(path, "--apply")
+    assert "Done: 0 created, 0 updated, 0 archived, 2 as they are." in run(path, "--apply")
     assert stored() == [backup, mail]
 
 
@@ -85,7 +85,7 @@ def test_an_entry_at_another_time_is_the_same_job_shown_as_a_difference(path: Pa
     assert "1 that differ were left as they are; --update changes them." in said
     assert stored() == before
 
-    assert "1 to update" in run(path, "--apply", "--update")
+    assert "1 updated" in run(path, "--apply", "--update")
     assert {job["name"]: job["schedule"]["cron"] for job in stored()} == {
         before[0]["name"]: "45 3 * * *",
         before[1]["name"]: "0 22 * * 1-5",
@@ -116,7 +116,7 @@ def test_a_crontab_comes_from_the_standard_input_too(monkeypatch: pytest.MonkeyP
 def test_an_empty_crontab_makes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "crontab"
     path.write_text("# nothing\n")
-    assert "Done: 0 to create" in run(path, "--apply")
+    assert "Done: 0 created" in run(path, "--apply")
 
 
 def test_what_cannot_be_read_is_told(tmp_path: Path) -> None:
@@ -127,3 +127,10 @@ def test_what_cannot_be_read_is_told(tmp_path: Path) -> None:
     path.write_text("0 1 * * * run\n")
     with pytest.raises(CommandError, match=r"--timezone: .*Mars/Olympus"):
         run(path, "--timezone", "Mars/Olympus")
+
+
+def test_a_crontab_that_is_not_there_is_not_said_to_be_read(tmp_path: Path) -> None:
+    said = StringIO()
+    with pytest.raises(CommandError, match="No such file"):
+        call_command("import_crontab", str(tmp_path / "none"), owner="data", stdout=said)
+    assert said.getvalue() == ""
