@@ -107,8 +107,9 @@ def judge(
 
 def _judge_claimed(claim: KnownClaim, now: datetime, times: SweepTimes) -> Verdict:
     """Somebody runs it, or has finished it and the recorder has not heard of it yet."""
-    unheard = bool(claim.outcome) and now - decode(claim.outcome)[0].at >= times.enqueue_timeout
-    return Verdict(next_check=now + times.run_lease, repeat=claim.outcome if unheard else b"")
+    if claim.outcome and now - decode(claim.outcome)[0].at >= times.enqueue_timeout:
+        return Verdict(next_check=now + times.enqueue_timeout, repeat=claim.outcome)
+    return Verdict(next_check=now + times.run_lease)
 
 
 class Sweeper:
@@ -166,6 +167,9 @@ class Sweeper:
         self._events.close()
 
     def _carry_out(self, judged: Sequence[tuple[OverdueRow, Verdict]], now: datetime) -> None:
+        """The next look is noted first: PostgreSQL may take no writes, and all would be done every sweep."""
+        with transaction.atomic():
+            postpone([(row.id, row.check_at, v.next_check) for row, v in judged if v.next_check is not None])
         late = now - self._times.misfire_grace / 2
         entries = [
             _entry(row, verdict.push, now if row.check_at < late else row.check_at)
@@ -179,8 +183,6 @@ class Sweeper:
             if verdict.repeat:
                 logger.warning("outcome_repeated", extra={"execution": row.id, "attempt": row.attempt})
                 self._events.publish(verdict.repeat)
-        with transaction.atomic():
-            postpone([(row.id, row.check_at, v.next_check) for row, v in judged if v.next_check is not None])
         if entries:
             logger.warning("overdue_pushed", extra=_counts(judged))
 

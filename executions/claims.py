@@ -6,7 +6,7 @@ the attempt fences: once attempt 2 is claimed, nobody can claim or renew attempt
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
@@ -22,6 +22,9 @@ _RELEASE = Script("executions.lua", "release.lua")
 _FENCE = Script("executions.lua", "fence.lua")
 FENCE_TTL = timedelta(days=7)
 _MS = timedelta(milliseconds=1)
+
+OUTCOME_KEPT = timedelta(days=7)
+"""How long an outcome lies with its claim while no recorder has heard of it, and keeps duplicates out."""
 
 Attempt = tuple[UUID, int]
 
@@ -74,9 +77,9 @@ class Claims:
         ]
         return [Renewal(answer.decode()) for answer in self._store.run_each(_RENEW, calls)] if calls else []
 
-    def finish(self, execution_id: UUID, attempt: int, outcome: bytes, keep: timedelta) -> None:
-        """End the lease; for ``keep`` duplicates stay out, and ``outcome`` can be said again by the sweep."""
-        self._release(execution_id, attempt, keep, outcome)
+    def finish(self, execution_id: UUID, attempt: int, outcome: bytes) -> None:
+        """End the lease; until ``outcome`` is heard duplicates stay out, and the sweep can say it again."""
+        self._release(execution_id, attempt, OUTCOME_KEPT, outcome)
 
     def give_up(self, execution_id: UUID, attempt: int) -> None:
         """End the lease: another worker may claim at once."""
@@ -107,6 +110,13 @@ def fence(store: Store, runs: Sequence[tuple[UUID, int, int]]) -> list[bool]:
         for run, attempt, generation in runs
     ]
     return [bool(answer) for answer in store.run_each(_FENCE, calls)] if calls else []
+
+
+def heard(store: Store, runs: Collection[UUID], keep: timedelta) -> None:
+    """Their outcomes are recorded: their claims keep duplicates out for ``keep`` more, and go."""
+    if runs:
+        names = [claim_key(store, run) for run in runs]
+        store.batch(lambda pipe: [pipe.pexpire(name, keep // _MS, lt=True) for name in names])
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,8 @@ from executions.bus.consuming import BatchConsumer
 from executions.bus.topology import RECORDER, may_lose_deliveries
 from executions.database import database_available
 from executions.events import Event
-from executions.scheduling import forbid, push_due_soon
+from executions.scheduling import forbid, outcomes_heard, push_due_soon
+from executions.states import OUTCOMES
 from executions.transitions import record
 from scheduler_project.kernel.clock import SYSTEM_CLOCK, Clock
 
@@ -34,6 +35,7 @@ def recorder(clock: Clock = SYSTEM_CLOCK) -> BatchConsumer:
                 done = record(events, now, keep=keep)
             push_due_soon(done.entries, now)
         forbid(done.unwanted)
+        outcomes_heard({event.execution_id for event in events if event.type in OUTCOMES})
         for event in done.unknown:
             logger.warning(
                 "event_without_run", extra={"execution": event.execution_id, "event": str(event.type)}

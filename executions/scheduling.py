@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from functools import partial
 from uuid import UUID
@@ -11,6 +11,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db import transaction
 
+from executions.claims import heard
 from executions.entries import Entry
 from executions.models import RunSpec
 from executions.runspecs import Spec
@@ -59,6 +60,19 @@ def _forbid(execution_ids: Sequence[UUID]) -> None:
             window.forbid(execution_id)
     except StoreUnavailable as error:
         logger.warning("tombstones_late", extra={"runs": len(execution_ids), "error": error.message})
+
+
+def outcomes_heard(execution_ids: Collection[UUID]) -> None:
+    """After the commit, let go of the claims of attempts that have ended; they end later by themselves."""
+    if execution_ids:
+        transaction.on_commit(partial(_outcomes_heard, execution_ids))
+
+
+def _outcomes_heard(execution_ids: Collection[UUID]) -> None:
+    try:
+        heard(default_store(), execution_ids, 2 * settings.PUNCTUAL_ENQUEUE_TIMEOUT)
+    except StoreUnavailable as error:
+        logger.warning("claims_left_to_end", extra={"runs": len(execution_ids), "error": error.message})
 
 
 def spec_bodies(spec_ids: set[UUID]) -> dict[UUID, bytes]:

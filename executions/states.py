@@ -42,6 +42,10 @@ class EventType(StrEnum):
     LOST = "JOB_LOST"
 
 
+OUTCOMES = frozenset({EventType.COMPLETED, EventType.FAILED, EventType.CANCELLED, EventType.LOST})
+"""How an attempt ends."""
+
+
 class Trigger(StrEnum):
     """What asked for a run: its schedule, at its time or later (catchup), or somebody."""
 

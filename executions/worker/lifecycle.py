@@ -182,9 +182,8 @@ class RunWorker:
         where the sweep finds it, and the container to whoever may have to look at it again.
         """
         event = self._outcome(held, event_type, ended)
-        keep = 2 * settings.PUNCTUAL_ENQUEUE_TIMEOUT
         published = self._published(event)
-        self._let_go(held, lambda: self._claims.finish(*held.attempt, encode([event]), keep))
+        self._let_go(held, lambda: self._claims.finish(*held.attempt, encode([event])))
         if published:
             self._forget(held.given)
         else:

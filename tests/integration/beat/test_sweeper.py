@@ -121,7 +121,7 @@ def test_a_row_that_cannot_be_judged_holds_up_no_other(
     record([said(STARTED, broken, worker="w"), said(STARTED, lost, worker="dead")], utcnow() - 11 * S)
     claims = Claims(store, "w", LEASE)
     claims.claim(broken, 1)
-    claims.finish(broken, 1, b"no event", LEASE)
+    claims.finish(broken, 1, b"no event")
     sweeper.run_once()
     assert [found.execution_id for found in pop(window).runs] == [lost]
     assert 8 * S < check_at(broken) < 11 * S

@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from executions.claims import Claimed, Claims, KnownClaim, Renewal, known_claims
+from executions.claims import Claimed, Claims, KnownClaim, Renewal, claim_key, heard, known_claims
 from executions.ids import execution_id
 from executions.store import Store, StoreUnavailable
 from executions.window import Window
@@ -45,11 +45,30 @@ def test_what_is_done_stays_done_and_its_outcome_can_be_read(
     claims_of: Callable[..., Claims], store: Store, run: UUID
 ) -> None:
     claims_of("first").claim(run, 1)
-    claims_of("first").finish(run, 1, b'{"events": [1 2]}', KEEP)
+    claims_of("first").finish(run, 1, b'{"events": [1 2]}')
     assert claims_of("second").claim(run, 1) is Claimed.DONE
     assert claims_of("first").claim(run, 1) is Claimed.DONE
     assert known_claims(store, [run, uuid4()]) == [KnownClaim(1, b'{"events": [1 2]}'), None]
     assert known_claims(store, []) == []
+
+
+def test_an_outcome_is_kept_until_it_is_heard(
+    claims_of: Callable[..., Claims], store: Store, run: UUID
+) -> None:
+    def left_ms() -> int:
+        (found,) = store.batch(lambda pipe: pipe.pttl(claim_key(store, run)))
+        return int(found)
+
+    worker = claims_of("first")
+    worker.claim(run, 1)
+    worker.finish(run, 1, b"outcome")
+    assert left_ms() > timedelta(days=6) // timedelta(milliseconds=1)
+    heard(store, [run, uuid4()], KEEP)
+    assert left_ms() <= 60_000
+    worker.claim(run, 2)
+    lease = left_ms()
+    heard(store, [run], KEEP)  # of the attempt before
+    assert left_ms() <= lease
 
 
 def test_a_later_attempt_fences_the_earlier(claims_of: Callable[..., Claims], run: UUID) -> None:
@@ -58,7 +77,7 @@ def test_a_later_attempt_fences_the_earlier(claims_of: Callable[..., Claims], ru
     assert second.claim(run, 2) is Claimed.WON
     assert first.claim(run, 1) is Claimed.STALE
     assert first.renew([(run, 1)]) == [Renewal.FENCED]
-    first.finish(run, 1, b"late", KEEP)
+    first.finish(run, 1, b"late")
     first.give_up(run, 1)
     assert second.renew([(run, 2)]) == [Renewal.HELD]
 
@@ -68,7 +87,7 @@ def test_a_retry_is_claimed_after_the_attempt_before_is_done(
 ) -> None:
     worker = claims_of("first")
     worker.claim(run, 1)
-    worker.finish(run, 1, b"", KEEP)
+    worker.finish(run, 1, b"")
     assert worker.claim(run, 2) is Claimed.WON
     assert known_claims(store, [run]) == [KnownClaim(2)]
 
@@ -119,7 +138,7 @@ def test_an_outcome_is_kept_even_if_redis_lost_the_claim(
     worker = claims_of("first")
     worker.claim(run, 1)
     store.delete_namespace()
-    worker.finish(run, 1, b"outcome", KEEP)
+    worker.finish(run, 1, b"outcome")
     assert known_claims(store, [run]) == [KnownClaim(1, b"outcome")]
 
 
@@ -167,7 +186,7 @@ def test_a_redis_that_is_away_is_said_to_be(run: UUID) -> None:
     for call in (
         lambda: claims.claim(run, 1),
         lambda: claims.renew([(run, 1)]),
-        lambda: claims.finish(run, 1, b"", KEEP),
+        lambda: claims.finish(run, 1, b""),
         lambda: known_claims(gone, [run]),
     ):
         with pytest.raises(StoreUnavailable):

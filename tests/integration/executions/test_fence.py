@@ -33,7 +33,7 @@ def test_an_earlier_generation_is_stale_and_the_wanted_one_starts(store: Store, 
 def test_what_has_begun_is_not_fenced(store: Store, claims: Claims) -> None:
     claims.claim(RUN, 1)
     assert fence(store, [(RUN, 1, 1)]) == [False]
-    claims.finish(RUN, 1, b"", LEASE)
+    claims.finish(RUN, 1, b"")
     assert fence(store, [(RUN, 1, 1)]) == [False]
     assert fence(store, [(RUN, 2, 1)]) == [True]  # its retry has not
     assert claims.claim(RUN, 2) is Claimed.STALE

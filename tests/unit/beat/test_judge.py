@@ -52,7 +52,7 @@ TAKEN_UP = Verdict(push=Flag.REATTACH, next_check=NOW + 20 * S)
         ("Active", KnownClaim(1), NOWHERE, TAKEN_UP),
         ("Active", None, FLYING, Verdict()),
         ("Active", ended(299), NOWHERE, LATER),  # its outcome is on its way
-        ("Active", ended(300), NOWHERE, Verdict(next_check=NOW + 10 * S, repeat=ended(300).outcome)),
+        ("Active", ended(300), NOWHERE, Verdict(next_check=NOW + 300 * S, repeat=ended(300).outcome)),
     ],
 )
 def test_what_becomes_of_an_overdue_row(
