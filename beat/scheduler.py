@@ -88,7 +88,6 @@ class _Engine:
     """The parts of one beat, wired up and running."""
 
     def __init__(self, send_entry: Any) -> None:
-        _check_shards()
         store = default_store()
         window = Window(store, settings.PUNCTUAL_MISFIRE_GRACE)
         identity = f"{socket.gethostname()}/{os.getpid()}/{uuid.uuid4().hex[:12]}"
@@ -144,7 +143,7 @@ class _Engine:
         logger.info("beat_stopped", extra={"beat": self._ownership.identity})
 
 
-def _check_shards() -> None:
+def check_shards() -> None:
     """A lower number of shards than there are runs in would strand them: refuse to start."""
     try:
         with database_available(), connection.cursor() as cursor:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from django.db import close_old_connections, connection
 from django.db.utils import DataError, IntegrityError
 from django.db.utils import Error as DatabaseError
+from psycopg.errors import UndefinedColumn, UndefinedTable
 
 from scheduler_project.kernel.errors import RetryableError
 
@@ -31,4 +32,12 @@ def database_available() -> Iterator[None]:
         raise
     except DatabaseError as error:
         connection.close()
-        raise DatabaseUnavailable(f"PostgreSQL cannot serve this now: {error} (DATABASE_URL)") from error
+        raise DatabaseUnavailable(
+            f"PostgreSQL cannot serve this now: {_said(error)} (DATABASE_URL)"
+        ) from error
+
+
+def _said(error: DatabaseError) -> str:
+    said = str(error).strip().partition("\n")[0]
+    unmigrated = isinstance(error.__cause__, UndefinedTable | UndefinedColumn)
+    return f"{said}; run 'manage.py migrate'" if unmigrated else said

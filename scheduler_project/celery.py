@@ -1,6 +1,8 @@
 """The Celery application: ``celery -A scheduler_project beat`` and ``… worker``."""
 
 import logging.config
+import os
+from socket import gethostname
 from typing import Any
 
 import click
@@ -9,6 +11,7 @@ from celery.signals import beat_init, celeryd_init, setup_logging
 from click.core import ParameterSource
 from django.conf import settings
 
+from scheduler_project.kernel.errors import InvalidValue
 from scheduler_project.startup import CannotStart, end_with, require_parts, require_places, set_up_django
 
 set_up_django()  # Celery itself does it for worker and beat only; every other command reads the tasks too
@@ -19,20 +22,28 @@ app.autodiscover_tasks()
 
 
 @celeryd_init.connect
-def require_what_a_worker_needs(**_: Any) -> None:
-    """Not the database: a worker never asks it."""
+def prepare_worker(instance: Any, **_: Any) -> None:
+    """Refuse to start without what a worker needs (not the database: it never asks it), and name it.
+
+    The queue of its remote control has that name: two workers of one name would share their commands.
+    """
     try:
         require_parts("REDIS_URL", "BROKER_URL")
         require_places()
     except CannotStart as refusal:
         end_with(refusal)
+    if not _is_given("hostname"):
+        instance.hostname = f"worker-{os.getpid()}@{gethostname()}"
 
 
 @beat_init.connect
 def require_what_a_beat_needs(**_: Any) -> None:
+    from beat.scheduler import check_shards  # needs the models
+
     try:
         require_parts("DATABASE_URL", "REDIS_URL", "BROKER_URL")
-    except CannotStart as refusal:
+        check_shards()
+    except (CannotStart, InvalidValue) as refusal:
         end_with(refusal)
 
 

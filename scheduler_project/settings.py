@@ -32,6 +32,19 @@ if BROKER_URL.startswith("amqp://"):
     BROKER_URL = "py" + BROKER_URL
 
 
+# A connection that has gone silent is given up after some 20 s, by this side and (``options``) by PostgreSQL,
+# which would otherwise keep the locks of a host that is gone for hours. What the URL says holds instead.
+_PATIENCE = {
+    "connect_timeout": "5",
+    "keepalives_idle": "10",
+    "keepalives_interval": "5",
+    "keepalives_count": "2",
+    "tcp_user_timeout": "20000",
+    "options": "-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=2"
+    " -c tcp_user_timeout=20000 -c lock_timeout=15s -c idle_in_transaction_session_timeout=30s",
+}
+
+
 def _database(url: str) -> dict[str, object]:
     """Django's form of a libpq URL; several hosts and every libpq parameter are passed through."""
     try:
@@ -50,7 +63,7 @@ def _database(url: str) -> dict[str, object]:
         "PORT": given.pop("port", ""),
         "CONN_MAX_AGE": 60,
         "CONN_HEALTH_CHECKS": True,
-        "OPTIONS": {"connect_timeout": 5, **given},
+        "OPTIONS": {**_PATIENCE, **given},
     }
 
 
@@ -200,6 +213,8 @@ CELERY_WORKER_POOL = "threads"
 CELERY_WORKER_CONCURRENCY = env.integer("PUNCTUAL_WORKER_SLOTS", 8, minimum=1, maximum=1000)
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_SEND_TASK_EVENTS = False
+# Exclusive, the queue of a worker whose connection went silent would be locked against its next connection.
+CELERY_CONTROL_QUEUE_EXCLUSIVE = False
 CELERY_BEAT_SCHEDULER = "beat.scheduler:PunctualScheduler"
 CELERY_BEAT_SCHEDULE = {
     "partitions": {"task": "maintenance.partitions", "schedule": 3600.0},

@@ -7,6 +7,7 @@ before the next (0 where more is waiting already). Signal handlers only set an e
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import threading
 from collections.abc import Callable
@@ -60,11 +61,12 @@ class BackgroundService:
 
 
 def stop_on_signals(stop: threading.Event) -> None:
-    """SIGTERM and SIGINT set ``stop``; a second one ends the process at once."""
+    """SIGTERM and SIGINT set ``stop``; a second one ends the process at once, whatever it waits for."""
 
     def handle(number: int, _frame: FrameType | None) -> None:
         if stop.is_set():
-            raise SystemExit(128 + number)
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
         stop.set()
 
     for number in (signal.SIGTERM, signal.SIGINT):

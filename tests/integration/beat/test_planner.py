@@ -11,7 +11,7 @@ from django.db import connection
 
 from beat.ownership import Ownership
 from beat.planner import Planner
-from beat.scheduler import _check_shards
+from beat.scheduler import check_shards
 from executions.models import Execution
 from executions.store import Store
 from executions.transitions import record
@@ -117,9 +117,9 @@ def test_fewer_shards_than_runs_lie_in_are_refused(settings: Any, monkeypatch: p
     monkeypatch.setattr(connection, "close", lambda: None)
     run = make_run(shard=12)
     settings.PUNCTUAL_SHARDS = 13
-    _check_shards()
+    check_shards()
     settings.PUNCTUAL_SHARDS = 12
     with pytest.raises(InvalidValue, match=r"PUNCTUAL_SHARDS: 12 is not allowed.*shard 12.*at least 13"):
-        _check_shards()
+        check_shards()
     record([said(CANCELLED, run)], CREATED)
-    _check_shards()
+    check_shards()

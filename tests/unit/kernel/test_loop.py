@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -40,3 +43,25 @@ def test_a_background_service_ends_when_it_is_asked_to() -> None:
     service.start()
     assert ran.wait(5.0)
     assert service.stop(timeout=5.0)
+
+
+def test_a_second_signal_ends_a_process_that_waits_for_something_else() -> None:
+    program = (
+        "import threading, time\n"
+        "from scheduler_project.kernel.loop import stop_on_signals\n"
+        "stop_on_signals(threading.Event())\n"
+        "print('ready', flush=True)\n"
+        "while True:\n"
+        "    try:\n"
+        "        time.sleep(60)\n"
+        "    except SystemExit:\n"
+        "        pass\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.terminate()
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(0.3)
+        process.terminate()
+        assert process.wait(10) == -signal.SIGTERM
