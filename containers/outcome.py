@@ -29,12 +29,13 @@ class Exit:
     """What a runtime saw at the end of a container.
 
     ``exit_code`` is 128 + n where signal n ended it, and None where nobody knows (it vanished).
-    ``start_error`` is set where the command itself could not be started.
+    ``oom`` is None where it cannot be known whether memory ran out. ``start_error`` is set where
+    the command itself could not be started.
     """
 
     exit_code: int | None
     finished_at: datetime
-    oom: bool = False
+    oom: bool | None = False
     start_error: str = ""
 
 
@@ -90,8 +91,7 @@ def _message(reason: Reason, ended: Exit, spec: ContainerSpec) -> str:
         return f"needed more memory than its limit{limit}; {code}"
     if reason is Reason.START_FAILED:
         return ended.start_error
-    if ended.exit_code == 128 + signal.SIGKILL and spec.memory_bytes is not None:
-        # An engine can fail to notice it; see containers/docker/container.py.
+    if ended.oom is None and ended.exit_code == 128 + signal.SIGKILL and spec.memory_bytes is not None:
         return f"{code}; perhaps it needed more memory than its limit of {_mebibytes(spec.memory_bytes)}"
     return code
 

@@ -18,8 +18,11 @@ from uuid import UUID
 from executions.ids import event_id
 from executions.states import EventType
 from scheduler_project.kernel.errors import InvalidValue
+from scheduler_project.kernel.texts import shortened, shown
 
 MOST_ATTEMPTS = 32767
+MOST_MESSAGE = 2000
+MOST_NAME = 300
 REATTACHED = "reattached"
 
 
@@ -48,6 +51,10 @@ class Event:
     retryable: bool = True
     generation: int = 0
     due_at: datetime | None = None
+
+    def __post_init__(self) -> None:
+        """A message is for people, and is kept, sent and shown in many places: none may be large."""
+        object.__setattr__(self, "message", shortened(self.message, MOST_MESSAGE))
 
     @property
     def id(self) -> UUID:
@@ -103,7 +110,9 @@ def decode(body: bytes | str) -> list[Event]:
     except InvalidValue:
         raise
     except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        raise InvalidValue(f"not a message of events: {type(error).__name__}: {error}") from error
+        raise InvalidValue(
+            f"not a message of events: {type(error).__name__}: {shortened(str(error))}"
+        ) from error
 
 
 def _expand(item: dict[str, Any]) -> list[Event]:
@@ -111,8 +120,8 @@ def _expand(item: dict[str, Any]) -> list[Event]:
     common: dict[str, Any] = {
         "type": EventType(item["type"]),
         "at": _instant(item["at"]),
-        "worker": _storable(item.get("worker", "")),
-        "reason": _storable(item.get("reason", "")),
+        "worker": shortened(_storable(item.get("worker", "")), MOST_NAME),
+        "reason": shortened(_storable(item.get("reason", "")), MOST_NAME),
         "message": _storable(item.get("message", "")),
         "exit_code": _exit_code(item.get("exit_code")),
         "queued_at": _instant(item["queued_at"]) if "queued_at" in item else None,
@@ -142,20 +151,20 @@ def _storable(value: object) -> str:
 
 def _attempt(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST_ATTEMPTS:
-        raise InvalidValue(f"attempt {value!r} is not a number from 1 to {MOST_ATTEMPTS}")
+        raise InvalidValue(f"attempt {shown(value)} is not a number from 1 to {MOST_ATTEMPTS}")
     return value
 
 
 def _exit_code(value: object) -> int | None:
     if value is None or (isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 31):
         return value
-    raise InvalidValue(f"exit code {value!r} is not a whole number")
+    raise InvalidValue(f"exit code {shown(value)} is not a whole number")
 
 
 def _instant(text: str) -> datetime:
     instant = datetime.fromisoformat(text)
     if instant.tzinfo is None:
-        raise InvalidValue(f"{text!r} has no time zone")
+        raise InvalidValue(f"{shown(text)} has no time zone")
     return instant.astimezone(UTC)
 
 

@@ -104,9 +104,9 @@ class DockerContainer:
         state = details["State"]
         code = int(state["ExitCode"])
         finished_at = instant(state["FinishedAt"])
-        oom = bool(state["OOMKilled"])
+        oom: bool | None = bool(state["OOMKilled"])
         if not oom and code == SIGKILLED and details["HostConfig"]["Memory"] and not self._killed:
-            oom = self._has_oom_event(finished_at)
+            oom = self._has_oom_event(finished_at) or None  # the engine can fail to notice it
         error = one_line(state.get("Error") or "") or self._init_failure(code)
         return Exit(code, finished_at, oom, error)
 

@@ -51,7 +51,7 @@ class ProcessContainer:
         self._end_stragglers()
         if not self._folder.exists():
             return Exit(None, utcnow())
-        oom = self._group is not None and self._group.ran_out_of_memory()
+        oom = None if self._group is None else self._group.ran_out_of_memory()
         return Exit(self._folder.exit_code(), self._folder.finished_at, oom)
 
     def terminate(self) -> None:

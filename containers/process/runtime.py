@@ -18,6 +18,7 @@ from containers.runtime import LaunchFailed, RuntimeUnavailable
 from containers.spec import ContainerSpec
 from scheduler_project.kernel.clock import monotonic
 from scheduler_project.kernel.folders import make_private_folder
+from scheduler_project.kernel.texts import shown
 
 SHELL = "/bin/sh"
 SHIM = Path(__file__).with_name("shim.sh")
@@ -27,7 +28,7 @@ LOCK_DESCRIPTOR = 9
 REPORT_DESCRIPTOR = 8
 DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 NO_IMAGES = (
-    "this worker runs plain processes and cannot run the image {image!r}: "
+    "this worker runs plain processes and cannot run the image {image}: "
     "start a worker with PUNCTUAL_RUNTIME=docker, or take the image out of the job or its task"
 )
 TOO_LONG = "the command and its environment are longer than this system can start: pass large data by a file"
@@ -192,7 +193,7 @@ def _command_files(output: Path, report: int) -> list[tuple[Any, ...]]:
 def _check_launchable(spec: ContainerSpec, path: str, default_dir: str) -> None:
     """Raise LaunchFailed for what would only fail inside the shim, where nobody could say why."""
     if spec.image:
-        raise LaunchFailed(Reason.START_FAILED, NO_IMAGES.format(image=spec.image))
+        raise LaunchFailed(Reason.START_FAILED, NO_IMAGES.format(image=shown(spec.image)))
     if not spec.argv:
         raise LaunchFailed(Reason.START_FAILED, "the process runtime has no images, so a command is needed")
     if spec.user:
@@ -206,5 +207,7 @@ def _check_launchable(spec: ContainerSpec, path: str, default_dir: str) -> None:
     wanted = program if "/" not in program else str(Path(directory or "/") / program)
     if shutil.which(wanted, path=path) is None:
         raise LaunchFailed(
-            Reason.START_FAILED, f"command not found, or not executable: {program!r} (looked in {path})"
+            Reason.START_FAILED,
+            f"command not found, or not executable: {shown(program)} (the worker's PUNCTUAL_PROCESS_PATH says"
+            " where it is looked for)",
         )

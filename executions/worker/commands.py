@@ -23,6 +23,7 @@ from typing import Any
 from containers.spec import ContainerSpec, container_name
 from executions.worker.assignments import Assignment
 from executions.worker.rendering import Rendered, TemplateRefused
+from scheduler_project.kernel.texts import shown
 
 RESERVED = ("PUNCTUAL_", "PARAM_")
 
@@ -68,7 +69,7 @@ def command_words(work_type: str, command: str) -> tuple[str, ...]:
     try:
         return tuple(shlex.split(command))
     except ValueError as error:
-        raise TemplateRefused(f"command: {error} in {command!r}") from error
+        raise TemplateRefused(f"command: {error} in {shown(command)}") from error
 
 
 def _environment(given: Assignment, rendered: Rendered) -> dict[str, str]:

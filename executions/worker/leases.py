@@ -51,6 +51,11 @@ class LeaseKeeper:
         with self._lock:
             return self._answers.get(attempt, Renewal.FENCED)
 
+    def renewed(self, attempt: Attempt) -> Renewal:
+        """What a renewal says at this moment; the last answer where Redis is away."""
+        self._renew()
+        return self.answer(attempt)
+
     def close(self) -> None:
         self._service.stop()
 

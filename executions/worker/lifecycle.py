@@ -28,7 +28,7 @@ from containers.spec import ContainerSpec, container_name
 from containers.supervise import Detached, Stop, run_to_end
 from executions.claims import Attempt, Claimed, Claims, Renewal
 from executions.entries import Entry, Flag
-from executions.events import REATTACHED, Event, encode
+from executions.events import MOST_MESSAGE, REATTACHED, Event, encode
 from executions.logs import log_store
 from executions.states import EventType
 from executions.store import Store, StoreUnavailable
@@ -37,15 +37,17 @@ from executions.worker.assignments import Assignment
 from executions.worker.commands import RunDefaults, container_spec
 from executions.worker.leases import LeaseKeeper
 from executions.worker.outbox import EventsHeld, Outbox
-from executions.worker.rendering import TemplateRefused, render
+from executions.worker.rendering import Rendered, TemplateRefused, render
 from executions.worker.slots import Slots
 from scheduler_project.kernel.backoff import exponential
 from scheduler_project.kernel.clock import Clock, monotonic
 from scheduler_project.kernel.errors import InvalidValue, PunctualError
+from scheduler_project.kernel.texts import shortened
 
 logger = logging.getLogger(__name__)
 
 TEMPLATE_REFUSED = "template_error"
+UNRENDERED = Rendered("", {}, {})
 _T = TypeVar("_T")
 
 
@@ -63,9 +65,15 @@ class Ended:
     retryable: bool = True
     finished_at: datetime | None = None
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "message", shortened(self.message, MOST_MESSAGE))
+
     @property
     def succeeded(self) -> bool:
         return self.reason == Reason.SUCCEEDED
+
+
+NOT_STARTED = Ended(str(Reason.CANCELLED), "cancelled before it was started")
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,14 +151,30 @@ class RunWorker:
         return claimed
 
     def execute(self, held: Held) -> Ended:
-        """Run the attempt's container to its end. Detached: it goes on, watched by nobody now."""
+        """Run the attempt's container to its end. Detached: it goes on, watched by nobody now.
+
+        What has begun already is taken up without rendering: its words and variables are there.
+        """
         given = held.given
+        if Flag.REATTACH in given.flags:
+            return self._take_up(held)
+        if self._wanted_stop(held) is Stop.CANCEL:
+            return NOT_STARTED
         try:
             rendered = render(given.spec, given.execution_id, given.scheduled_for, given.attempt)
             container = container_spec(given, rendered, self._defaults)
         except (TemplateRefused, InvalidValue) as error:
             return Ended(TEMPLATE_REFUSED, error.message, retryable=False)
+        if self._wanted_stop(held) is Stop.CANCEL:
+            return NOT_STARTED
         return _ended(self._run(held, container))
+
+    def _take_up(self, held: Held) -> Ended:
+        """Where there is no container any more it is lost; or cancelled, if that was asked for."""
+        ended = _ended(self._run(held, container_spec(held.given, UNRENDERED, self._defaults)))
+        if ended.reason == Reason.LOST and self._leases.renewed(held.attempt) is Renewal.STOPPED:
+            return replace(ended, reason=str(Reason.CANCELLED), message=f"cancelled; {ended.message}")
+        return ended
 
     def _run(self, held: Held, container: ContainerSpec) -> Outcome:
         """Waits for an engine that does not answer as long as a start may take."""

@@ -17,8 +17,8 @@ from uuid import UUID
 from jinja2 import TemplateError
 
 from executions.runspecs import Spec
-from executions.worker.sandbox import ENVIRONMENT, TemplateRefused, counted_steps, render_text
-from scheduler_project.kernel.texts import unsendable
+from executions.worker.sandbox import TemplateRefused, counted_steps, read_template, render_text
+from scheduler_project.kernel.texts import shortened, unsendable
 
 __all__ = ["Rendered", "TemplateRefused", "check_template", "render"]
 
@@ -53,15 +53,20 @@ def render(spec: Spec, execution_id: UUID, scheduled_for: datetime, attempt: int
 def check_template(text: str) -> None:
     """TemplateRefused where ``text`` is not a template at all: found when a job is saved."""
     try:
-        ENVIRONMENT.from_string(text)
+        if _is_template(text):
+            read_template(text)
     except TemplateRefused:
         raise
     except TemplateError as error:
-        raise TemplateRefused(f"{error} (line {getattr(error, 'lineno', 1)})") from error
+        raise TemplateRefused(f"{shortened(str(error))} (line {getattr(error, 'lineno', 1)})") from error
     except RecursionError as error:
         raise TemplateRefused("it is nested too deeply, or one expression is too long") from error
     except Exception as error:  # what Python says of the program that Jinja2 makes of it
-        raise TemplateRefused(f"{type(error).__name__}: {error}") from error
+        raise TemplateRefused(shortened(f"{type(error).__name__}: {error}")) from error
+
+
+def _is_template(text: str) -> bool:
+    return "{" in text
 
 
 def _render(field: str, value: Any, names: Mapping[str, Any]) -> Any:
@@ -72,11 +77,12 @@ def _render(field: str, value: Any, names: Mapping[str, Any]) -> Any:
     if not isinstance(value, str):
         return value
     try:
-        text = render_text(value, names) if "{" in value else value
+        text = render_text(value, names) if _is_template(value) else value
         if complaint := unsendable(text):
             raise TemplateRefused(complaint)
         return text
     except TemplateRefused as error:
         raise TemplateRefused(f"{field}: {error.message}") from error
     except Exception as error:  # a template is the user's code: whatever it raises is its error
-        raise TemplateRefused(f"{field}: {type(error).__name__}: {error}") from error
+        text = shortened(f"{type(error).__name__}: {error}")
+        raise TemplateRefused(f"{field}: {text}") from error

@@ -1,34 +1,45 @@
 """The sandbox that templates of runs are rendered in: no way out, and bounded in time and memory (pure).
 
 Jinja2's immutable sandbox keeps a template from the program around it; it does not keep it from
-filling all memory or running for ever. Three bounds do, all counted while the templates of a run render:
+filling all memory or running for ever. Four bounds do, all counted while the templates of a run render:
 
 1. Steps: each turn of a loop, item of an iterable and call of a function is one of MAX_STEPS, and
    so are every CHARS_A_STEP characters and ITEMS_A_STEP items that an operator, a comparison, a
-   filter, a call or an output reads or makes; a token of the source is STEPS_A_TOKEN. So time is
-   bounded, and all memory ever taken too.
+   filter, a call or an output reads or makes; a token of the source is STEPS_A_TOKEN, a template
+   STEPS_A_TEMPLATE. So time is bounded, and all that is ever made too: MAX_STEPS * CHARS_A_STEP
+   characters.
 2. Size: no value holds more than MAX_TEXT characters and MAX_ITEMS items, at all depths; what is
    in it twice counts twice. What grows by more than a factor is measured before it is made.
 3. The operators, filters and methods that make much of little (``*`` of texts, padding, formats,
    rounding to a million places) are gone, and so is HTML.
+4. Time: MAX_CPU_S of the processor, in case a step should cost more than it ought to. Not of the wall's
+   clock: a worker that was suspended has not rendered meanwhile.
+
+What counts is called by the compiled template as a Hook of its environment, which has no name that
+a template could say: no filter, no test, no global.
+
+StrictUndefined fails where a name that is not there is shown; here it fails already where it
+becomes a part of a list, a tuple, a dict or a namespace, whose texts would say ``Undefined``.
 """
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
+from collections.abc import Callable, Collection, ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any
 
-from jinja2 import StrictUndefined, nodes
+from jinja2 import StrictUndefined, Template, Undefined, nodes
 from jinja2.filters import do_round
 from jinja2.lexer import TokenStream
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import Namespace, htmlsafe_json_dumps
 from jinja2.visitor import NodeTransformer
 
+from scheduler_project.kernel.clock import thread_cpu_s
 from scheduler_project.kernel.errors import PermanentError
 
 MAX_TEXT = 1_000_000
@@ -37,6 +48,9 @@ MAX_STEPS = 100_000
 CHARS_A_STEP = 200
 ITEMS_A_STEP = 1
 STEPS_A_TOKEN = 10
+STEPS_A_TEMPLATE = 100
+MAX_CPU_S = 2.0
+STEPS_BETWEEN_LOOKS = 256  # at the clock, which costs as much as a step
 MAX_NUMBER = 10**600
 _GROWING = {
     "format", "format_map", "ljust", "rjust", "center", "zfill", "expandtabs", "replace", "translate", "join",
@@ -47,18 +61,37 @@ _DROPPED = (
     "striptags", "sum", "urlize", "wordwrap", "xmlattr",
 )  # fmt: skip
 _FLAT = (list, tuple, set, frozenset, KeysView, ValuesView, ItemsView)
-_steps: ContextVar[int] = ContextVar("steps", default=0)
 
 
 class TemplateRefused(PermanentError):
     """A template cannot be rendered."""
 
 
+@dataclass(slots=True)
+class _Budget:
+    """What all templates of a run, or of a definition, have taken together."""
+
+    ends_at_s: float = field(default_factory=lambda: thread_cpu_s() + MAX_CPU_S)
+    steps: int = 0
+    look_at: int = STEPS_BETWEEN_LOOKS
+
+    def take(self, count: int) -> None:
+        self.steps += max(0, count)
+        if self.steps > MAX_STEPS:
+            raise TemplateRefused(f"more than {MAX_STEPS} steps; a template is no program")
+        if self.steps >= self.look_at:
+            self.look_at = self.steps + STEPS_BETWEEN_LOOKS
+            if thread_cpu_s() > self.ends_at_s:
+                raise TemplateRefused(f"more than {MAX_CPU_S:g} s of computing; a template is no program")
+
+
+_budget: ContextVar[_Budget | None] = ContextVar("budget", default=None)
+
+
 def _step(count: int = 1) -> None:
-    taken = _steps.get() + count
-    if taken > MAX_STEPS:
-        raise TemplateRefused(f"more than {MAX_STEPS} steps; a template is no program")
-    _steps.set(taken)
+    budget = _budget.get()
+    assert budget is not None  # noqa: S101 -- nothing counts outside counted_steps
+    budget.take(count)
 
 
 def _fits(size: int, most: int = MAX_TEXT) -> None:
@@ -67,25 +100,35 @@ def _fits(size: int, most: int = MAX_TEXT) -> None:
         raise TemplateRefused(f"a value of {size} {kind}; at most {most} are allowed")
 
 
-def _weighed(value: Any) -> Any:
-    """``value``, whose characters and items are counted as steps; too large a one is refused."""
-    items, chars, waiting = 0, 0, [value]
+def _weigh(*values: Any) -> None:
+    """Count the characters and items of ``values`` as steps; refuse too much, and undefined parts of them."""
+    items, chars = len(values), 0
+    waiting = [
+        value for value in values if not isinstance(value, Undefined)
+    ]  # which ``default`` may be given
     while waiting:
         item = waiting.pop()
-        items += 1
         if isinstance(item, str | bytes):
             chars += len(item)
         elif isinstance(item, range):
             items += len(item)
+        elif isinstance(item, Undefined):
+            item._fail_with_undefined_error()
         else:
-            waiting += _parts(item)
+            parts = _parts(item)
+            items += len(parts)
+            waiting += parts
         _fits(chars)
-        _fits(items + len(waiting), MAX_ITEMS)
+        _fits(items, MAX_ITEMS)
     _step(items // ITEMS_A_STEP + chars // CHARS_A_STEP)
+
+
+def _weighed(value: Any) -> Any:
+    _weigh(value)
     return value
 
 
-def _parts(value: Any) -> Iterable[Any]:
+def _parts(value: Any) -> Collection[Any]:
     if isinstance(value, _FLAT):
         return value
     if isinstance(value, Namespace):
@@ -147,7 +190,7 @@ def _measured(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)  # keeps how Jinja2 has marked what it wants as its first argument
     def call(*args: Any, **kwargs: Any) -> Any:
         _step()
-        _weighed((args, kwargs))
+        _weigh(*args, *kwargs, *kwargs.values())
         made = function(*args, **kwargs)
         return _counted(made) if isinstance(made, Iterator) else _weighed(made)
 
@@ -163,44 +206,55 @@ class _Bounds(NodeTransformer):
 
     def visit_For(self, node: nodes.For) -> nodes.Node:
         self.generic_visit(node)
-        node.iter = _filter(node.iter, "_counted")
+        node.iter = _hooked(node.iter, "counted")
         return node
 
     def visit_Concat(self, node: nodes.Concat) -> nodes.Node:
         self.generic_visit(node)
-        return _filter(nodes.List(node.nodes, lineno=node.lineno), "_tilde")
+        return _hooked(nodes.List(node.nodes, lineno=node.lineno), "tilde")
 
     def visit_Compare(self, node: nodes.Compare) -> nodes.Node:
         self.generic_visit(node)
-        node.expr = _filter(node.expr, "_weighed")
+        node.expr = _hooked(node.expr, "weighed")
         for operand in node.ops:
-            operand.expr = _filter(operand.expr, "_weighed")
+            operand.expr = _hooked(operand.expr, "weighed")
         return node
 
     def visit_Getitem(self, node: nodes.Getitem) -> nodes.Node:
         self.generic_visit(node)
         if isinstance(node.arg, nodes.Slice):
-            node.node = _filter(node.node, "_weighed")
+            node.node = _hooked(node.node, "weighed")
         return node
 
     def visit_List(self, node: nodes.List | nodes.Dict) -> nodes.Node:
         self.generic_visit(node)
-        return _filter(node, "_weighed")
+        return _hooked(node, "weighed")
 
     visit_Dict = visit_List
 
     def visit_Tuple(self, node: nodes.Tuple) -> nodes.Node:
         self.generic_visit(node)
-        return _filter(node, "_weighed") if node.ctx == "load" else node
+        return _hooked(node, "weighed") if node.ctx == "load" else node
 
 
-def _filter(node: Any, name: str) -> nodes.Filter:
-    return nodes.Filter(node, name, [], [], None, None, lineno=node.lineno)
+def _hooked(node: Any, name: str) -> nodes.Call:
+    hook = nodes.EnvironmentAttribute(f"{name}_hook", lineno=node.lineno)
+    return nodes.Call(hook, [node], [], None, None, lineno=node.lineno)
+
+
+@dataclass(frozen=True, slots=True)
+class _Hook:
+    """A function that compiled templates call and that no template can."""
+
+    function: Callable[[Any], Any]
 
 
 class _Environment(ImmutableSandboxedEnvironment):
     intercepted_binops = frozenset({"+", "-", "*", "/", "//", "**", "%"})
     concat = staticmethod(_bounded_concat)
+    counted_hook = _Hook(_counted)
+    tilde_hook = _Hook(_tilde)
+    weighed_hook = _Hook(_weighed)
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
         return attr not in _GROWING and super().is_safe_attribute(obj, attr, value)
@@ -210,7 +264,8 @@ class _Environment(ImmutableSandboxedEnvironment):
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
         _step()
-        sides = _weighed((left, right))
+        _weigh(left, right)
+        sides = (left, right)
         if operator in {"*", "**", "%"} and not all(_is_number(side, 1e9) for side in sides):
             raise TemplateRefused(f"{operator!r} works on numbers below a billion only")
         if operator == "**" and abs(right) > 64:
@@ -220,8 +275,10 @@ class _Environment(ImmutableSandboxedEnvironment):
         return _weighed(super().call_binop(context, operator, left, right))
 
     def call(self, __context: Any, __function: Any, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(__function, _Hook):
+            return __function.function(*args)
         _step(5)  # what it costs beside a turn of a loop
-        _weighed((getattr(__function, "__self__", None), args, kwargs))
+        _weigh(getattr(__function, "__self__", None), *args, *kwargs, *kwargs.values())
         return _weighed(super().call(__context, __function, *args, **kwargs))
 
     def _tokenize(
@@ -255,7 +312,6 @@ def _environment() -> _Environment:
     )
     made.filters.update(_all_measured(made.filters))
     made.tests.update(_all_measured(made.tests))
-    made.filters.update(_counted=_counted, _tilde=_tilde, _weighed=_weighed)
     for name in ("lipsum", "cycler", "joiner"):
         del made.globals[name]
     return made
@@ -270,17 +326,22 @@ def _is_number(value: Any, below: float) -> bool:
 
 @contextmanager
 def counted_steps() -> Iterator[None]:
-    """Within it all templates together have MAX_STEPS."""
-    token = _steps.set(0)
+    """Within it all templates together have one budget: that of what it is within itself, if it is."""
+    token = _budget.set(_budget.get() or _Budget())
     try:
         yield
     finally:
-        _steps.reset(token)
+        _budget.reset(token)
 
 
-def render_text(template: str, names: Mapping[str, Any]) -> str:
-    """``template`` with ``names``, within ``counted_steps``.
+@counted_steps()
+def read_template(text: str) -> Template:
+    """``text`` compiled. TemplateRefused beyond the bounds; else whatever Jinja2 raises."""
+    _step(STEPS_A_TEMPLATE)
+    return ENVIRONMENT.from_string(text)
 
-    TemplateRefused beyond the bounds; else whatever the template raises.
-    """
-    return _bounded_concat(ENVIRONMENT.from_string(template).generate(names))
+
+@counted_steps()
+def render_text(text: str, names: Mapping[str, Any]) -> str:
+    """``text`` with ``names``. TemplateRefused beyond the bounds; else whatever the template raises."""
+    return _bounded_concat(read_template(text).generate(names))

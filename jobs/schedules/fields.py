@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from jobs.schedules.refusals import shown
 from scheduler_project.kernel.errors import InvalidValue
+from scheduler_project.kernel.texts import shown
 
 MACROS = {
     "@yearly": "0 0 1 1 *",

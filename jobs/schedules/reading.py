@@ -21,10 +21,10 @@ from jobs.schedules.evaluation import (
 )
 from jobs.schedules.fields import CronFields, read_fields
 from jobs.schedules.kinds import UNLIMITED, After, At, Cron, Every, Now, Schedule, Span
-from jobs.schedules.refusals import shown
 from jobs.schedules.zones import check_zone
 from scheduler_project.kernel.durations import parse_duration
 from scheduler_project.kernel.errors import InvalidValue
+from scheduler_project.kernel.texts import shown
 
 SHORTEST_INTERVAL = timedelta(seconds=1)
 ALLOWED = (

@@ -17,8 +17,8 @@ from importlib.resources import files
 from itertools import pairwise
 from zoneinfo import ZoneInfo
 
-from jobs.schedules.refusals import shown
 from scheduler_project.kernel.errors import InvalidValue
+from scheduler_project.kernel.texts import shown
 
 PROBE = timedelta(days=3)
 """Two changes of one zone are never closer: since 1970 the closest pair in tzdata is a week apart."""

@@ -1,9 +1,10 @@
 """The only place that reads a clock (ruff bans the raw calls everywhere else).
 
-Three clocks are in use, and each says so by name:
+Four clocks are in use, and each says so by name:
 
 * ``Clock.now``: wall-clock time, aware, UTC; for what is written down.
 * ``monotonic``: seconds that never step; for leases and time-outs inside one process.
+* ``thread_cpu_s``: seconds of the processor that this thread has had; for bounds on computing.
 * Redis' own ``TIME``: decides what is due; it is read inside the Lua scripts.
 """
 
@@ -51,6 +52,11 @@ def utcnow() -> datetime:
 def monotonic() -> float:
     """Seconds since some fixed point; never goes back, never jumps."""
     return time.monotonic()
+
+
+def thread_cpu_s() -> float:
+    """Seconds that this thread has computed; neither waiting nor other threads add to them."""
+    return time.thread_time()
 
 
 def to_micros(instant: datetime) -> int:

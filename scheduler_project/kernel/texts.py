@@ -1,4 +1,4 @@
-"""Characters that a text must not hold where it is going (pure)."""
+"""What a text must not hold where it is going, and how a value is shown in a message (pure)."""
 
 from __future__ import annotations
 
@@ -25,3 +25,16 @@ def control_character(text: str) -> str:
 def escaped(text: str) -> str:
     """``text`` with such characters written out, for a terminal."""
     return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def shown(value: object) -> str:
+    """``value`` as a message repeats it: on one line, and never long."""
+    return shortened(repr(value), 100)
+
+
+def shortened(text: str, most: int = 400) -> str:
+    """``text`` in at most ``most`` characters; where it is cut, they end with how long it was."""
+    if len(text) <= most:
+        return text
+    note = f"… ({len(text)} characters)"
+    return text[: most - len(note)] + note

@@ -25,6 +25,11 @@ def ended(code: int | None, after_s: float = 1.0, **changes) -> Exit:
         (
             ended(137),
             Reason.FAILED,
+            "exit code 137 (SIGKILL)",
+        ),
+        (
+            ended(137, oom=None),
+            Reason.FAILED,
             "exit code 137 (SIGKILL); perhaps it needed more memory than its limit of 64 MiB",
         ),
         (

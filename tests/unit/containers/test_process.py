@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from containers.logs import LogStore
-from containers.outcome import Reason
+from containers.outcome import Reason, verdict
 from containers.process import ProcessOptions, ProcessRuntime
 from containers.process.cgroups import Groups, Limits, find_groups
 from containers.process.folder import RunFolder, claim
@@ -112,6 +112,26 @@ class TestLaunch:
         container.wait(10)
         output = RunFolder(runtime._runs / container.name).output
         assert output.read_text() == "65536\n"
+
+    def test_without_control_groups_nobody_knows_whether_a_kill_was_for_memory(self, runtime):
+        assert runtime.launch(spec("sh", "-c", "kill -9 $$", memory_bytes=64 * 1024**2)).wait(10).oom is None
+
+    @pytest.mark.skipif(find_groups() is None, reason="no control groups can be made here")
+    def test_with_control_groups_a_kill_of_its_own_is_just_that(self, tmp_path):
+        runtime = ProcessRuntime(ProcessOptions(home=tmp_path))
+        run = spec("sh", "-c", "kill -9 $$", memory_bytes=64 * 1024**2)
+        container = runtime.launch(run)
+        outcome = verdict(container.wait(10), run, container.started_at)
+        runtime.forget(run.name)
+        assert outcome.message == "exit code 137 (SIGKILL)"
+
+    def test_the_path_of_the_worker_is_not_told(self, tmp_path):
+        runtime = ProcessRuntime(ProcessOptions(home=tmp_path, path="/usr/bin:/a/secret", groups=None))
+        with pytest.raises(LaunchFailed) as caught:
+            runtime.launch(spec("no-such-command" + "x" * 10_000))
+        assert "/a/secret" not in caught.value.message
+        assert "PUNCTUAL_PROCESS_PATH" in caught.value.message
+        assert len(caught.value.message) < 300
 
 
 class TestClaim:

@@ -55,6 +55,12 @@ def test_quotes_that_do_not_pair_are_refused_with_the_command(kind: str) -> None
         command_words(kind, "python 'x")
 
 
+def test_a_long_command_is_not_repeated_in_full() -> None:
+    with pytest.raises(TemplateRefused) as refused:
+        command_words("Python", "python 'x" + "x" * 90_000)
+    assert len(refused.value.message) < 200
+
+
 def test_parameters_and_context_reach_the_program() -> None:
     parameters = {"day": "2026-11-30", "n": 5, "flag": True, "none": None, "deep": {"ü": [1]}}
     spec = container(Rendered("true", {"MINE": "1", "PGHOST": "other"}, parameters))

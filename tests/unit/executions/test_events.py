@@ -132,6 +132,16 @@ def test_text_that_no_database_can_hold_costs_nobody_the_event() -> None:
     assert event.message == "a\N{REPLACEMENT CHARACTER}b?c"
 
 
+def test_a_message_is_cut_where_it_is_made_and_where_it_is_read() -> None:
+    long = "x" * 100_000
+    made = Event(type=EventType.FAILED, execution_id=RUN, attempt=1, at=AT, message=long)
+    (read,) = decode(item(message=long, reason=long, worker=long))
+    for message in (made.message, read.message):
+        assert (len(message), message[-24:]) == (2000, "xxx… (100000 characters)")
+    assert len(read.reason + read.worker) < 1000
+    assert decode(encode([made])) == [made]
+
+
 def test_a_second_start_is_another_statement_and_so_is_a_second_pause() -> None:
     def ids(kind: EventType, **fields: object) -> UUID:
         return Event(**{"type": kind, "execution_id": RUN, "attempt": 1, "at": AT, **fields}).id  # type: ignore[arg-type]

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from executions.worker import sandbox
 from executions.worker.rendering import Rendered, TemplateRefused, check_template, render
-from executions.worker.sandbox import MAX_TEXT
+from executions.worker.sandbox import ENVIRONMENT, MAX_TEXT
 from scheduler_project.kernel.clock import monotonic
 from tests.unit.executions.test_runspecs import SPEC
 
@@ -194,6 +195,106 @@ def test_a_bomb_is_refused_quickly_and_takes_little_memory(bomb: str) -> None:
         rendered(bomb, parameters={"big": BIG})
     assert cpu_s() - began < 2
     assert most_memory() - used < 50 << 20
+
+
+REACHES = (
+    "{{% for a in range(40000)|{0}(-100000) %}}"
+    "{{% for b in range(40000)|{0}(-100000) %}}{{% endfor %}}{{% endfor %}}",
+    "{{{{ [range(9)]|map('{0}', -1000000)|list }}}}",
+    "{{% set name = '{0}' %}}{{{{ [range(9)]|map(name, -1000000)|list }}}}",
+    "{{{{ [range(9)]|select('{0}')|list }}}}",
+    "{{{{ [range(9)]|reject('{0}')|list }}}}",
+    "{{{{ [{{'a': 1}}]|selectattr('a', '{0}')|list }}}}",
+    "{{{{ [{{'a': 1}}]|rejectattr('a', '{0}')|list }}}}",
+    "{{% filter {0} %}}x{{% endfilter %}}",
+    "{{% set a | {0} %}}x{{% endset %}}",
+    "{{{{ 1 is {0} }}}}",
+    "{{{{ {0}(1) }}}}",
+    "{{{{ self.{0} }}}}",
+    "{{{{ range(9).{0} }}}}",
+)
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("name", ["_counted", "_tilde", "_weighed", "counted_hook", "environment"])
+@pytest.mark.parametrize("reach", REACHES)
+def test_no_template_reaches_what_counts_its_steps(reach: str, name: str) -> None:
+    with pytest.raises(TemplateRefused):
+        rendered(reach.format(name))
+
+
+def test_no_filter_test_or_global_is_one_of_ours_alone() -> None:
+    names = (*ENVIRONMENT.filters, *ENVIRONMENT.tests, *ENVIRONMENT.globals)
+    assert [name for name in names if name.startswith("_")] == []
+
+
+WIDE = "{% set a = '\U0001f600' %}" + "{% set a = a ~ a %}" * 19
+COPIES = {
+    "kept in variables": WIDE + "".join(f"{{% set a{n} = a ~ '{n}' %}}" for n in range(300)),
+    "kept in a list": WIDE + "{% set ns = namespace(x=[]) %}{% for n in range(300) %}"
+    "{% set ns.x = [ns.x, a ~ n] %}{% endfor %}",
+    "small ones": "{% set a = '\U0001f600' %}" + "{% set a = a ~ a %}" * 7 + "{% set ns = namespace(x=[]) %}"
+    "{% for n in range(40000) %}{% set ns.x = [ns.x, a ~ n, a ~ n] %}{% endfor %}",
+}
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("copies", COPIES.values(), ids=COPIES)
+def test_all_that_a_run_makes_is_bounded_however_small_each_value_is(copies: str) -> None:
+    used = most_memory()
+    with pytest.raises(TemplateRefused):
+        rendered(copies)
+    assert most_memory() - used < 100 << 20
+
+
+def test_rendering_ends_when_it_has_had_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox, "MAX_CPU_S", 0.001)
+    with pytest.raises(TemplateRefused, match=r"^command: more than 0\.001 s of computing"):
+        rendered("{% for a in range(40000) %}{% endfor %}")
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{{ [nope] }}",
+        "{{ (nope,) }}",
+        "{{ (nope,)|list }}",
+        "{{ {'a': params.nope} }}",
+        "{{ {'a': [1, nope]}.a[0] }}",
+        "{{ dict(a=nope) }}",
+        "{{ namespace(a=nope) }}",
+        "{% set ns = namespace() %}{% set ns.a = nope %}{{ ns }}",
+        "{{ [params]|map(attribute='nope')|list }}",
+        "{{ [params]|map(attribute='nope')|first }}",
+        "{{ [params]|groupby('nope')|list }}",
+        "{{ [1 if false] }}",
+        "{{ [nope] ~ '' }}",
+        "{{ [nope]|tojson }}",
+        "{{ [nope]|join }}",
+        "{% for x in [nope] %}{% endfor %}",
+        "{{ nope }}",
+        "{{ nope ~ '' }}",
+    ],
+)
+def test_a_name_that_is_not_there_is_refused_wherever_it_hides(template: str) -> None:
+    with pytest.raises(TemplateRefused, match="ndefined"):
+        rendered(template)
+
+
+def test_what_may_be_undefined_is_asked_for() -> None:
+    template = (
+        "{{ nope|default('a') }} {{ params.nope is defined }} "
+        "{{ [params]|map(attribute='x', default=1)|list }} "
+        "{% macro m(a) %}{{ a|default('b') }}{% endmacro %}{{ m() }}{{ m(nope) }}"
+    )
+    assert rendered(template).command == "a False [1] bb"
+
+
+def test_a_complaint_does_not_grow_with_the_template() -> None:
+    for template in ("{{ " + "x" * 90_000 + " }}", "{{ 1|" + "x" * 90_000 + " }}"):
+        with pytest.raises(TemplateRefused) as refused:
+            rendered(template)
+        assert len(refused.value.message) < 600
 
 
 @pytest.mark.timeout(20)
