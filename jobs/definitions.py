@@ -15,12 +15,12 @@ from functools import partial
 from typing import Any
 
 from executions.worker.commands import RESERVED, command_words, variable_name
-from executions.worker.rendering import TemplateRefused, check_template
+from executions.worker.rendering import TemplateRefused, check_template, counted_steps
 from jobs.models import Job, MisfirePolicy, Missed, Overlap, WorkType
 from jobs.schedules import Schedule, parse_schedule
 from scheduler_project.kernel.durations import format_duration, parse_duration
-from scheduler_project.kernel.errors import InvalidFields, InvalidValue
-from scheduler_project.kernel.texts import control_character, unsendable
+from scheduler_project.kernel.errors import InvalidFields, InvalidValue, complaints
+from scheduler_project.kernel.texts import control_character, shortened, shown, unsendable
 
 MAX_RETRIES = 100
 MAX_NAME = 200
@@ -63,12 +63,16 @@ class JobDefinition:
     managed_by: str = ""  # no field of a request: only files that declare jobs set it
 
 
+@counted_steps()
 def read_definition(given: Mapping[str, Any]) -> JobDefinition:
-    """The definition in a REST body. InvalidFields for whatever is missing, unknown or not allowed."""
-    errors: dict[str, list[str]] = {
-        name: [f"{name!r} is not a field of a job. Allowed: {', '.join(READERS)}."]
-        for name in sorted(set(given) - set(READERS), key=str)
-    }
+    """The definition in a REST body. InvalidFields for whatever is missing, unknown or not allowed.
+
+    All its templates have one budget, as they will have when they are rendered.
+    """
+    errors = complaints(
+        sorted(set(given) - set(READERS), key=str),
+        lambda name: f"{shown(name)} is not a field of a job. Allowed: {', '.join(READERS)}.",
+    )
     values: dict[str, Any] = {}
     for name, (attribute, read) in READERS.items():
         if name not in given and name not in REQUIRED:
@@ -86,6 +90,7 @@ def read_definition(given: Mapping[str, Any]) -> JobDefinition:
     return JobDefinition(**values)
 
 
+@counted_steps()
 def read_field(name: str, value: object) -> Any:
     """One field by its name in the REST body. InvalidValue where it breaks its rule."""
     return READERS[name][1](value, name)
@@ -94,7 +99,7 @@ def read_field(name: str, value: object) -> Any:
 def read_missed(body: Mapping[str, Any]) -> Missed:
     """What a request to resume says of the times that passed meanwhile; nothing: they are skipped."""
     if unknown := sorted(set(body) - {"missed"}, key=str):
-        raise InvalidFields({name: ["It is not known here. Allowed: missed."] for name in unknown})
+        raise InvalidFields(complaints(unknown, lambda _: "It is not known here. Allowed: missed."))
     try:
         return Missed(_choice(body.get("missed", str(Missed.SKIP)), "missed", allowed=Missed.values))
     except InvalidValue as error:
@@ -147,7 +152,7 @@ def check_together(values: Mapping[str, Any]) -> dict[str, list[str]]:
 
 def _text(value: object, name: str, *, longest: int = MAX_NAME, blank: bool = False) -> str:
     if not isinstance(value, str):
-        raise InvalidValue(f"{_shown(value)} is not a text.", field=name)
+        raise InvalidValue(f"{shown(value)} is not a text.", field=name)
     if complaint := unsendable(value):
         raise InvalidValue(complaint, field=name)
     if not value.strip() and not blank:
@@ -162,7 +167,7 @@ def _line(value: object, name: str, *, longest: int = MAX_NAME, blank: bool = Fa
     line = _text(value, name, longest=longest, blank=blank).strip()
     if found := control_character(line):
         raise InvalidValue(
-            f"{_shown(line)} holds the control character U+{ord(found):04X}: allowed is one line of text.",
+            f"{shown(line)} holds the control character U+{ord(found):04X}: allowed is one line of text.",
             field=name,
         )
     return line
@@ -182,7 +187,7 @@ def _optional_text(value: object, name: str) -> str:
 
 def _choice(value: object, name: str, *, allowed: Sequence[str]) -> str:
     if value not in allowed:
-        raise InvalidValue(f"{_shown(value)} is not one of {', '.join(allowed)}.", field=name)
+        raise InvalidValue(f"{shown(value)} is not one of {', '.join(allowed)}.", field=name)
     return str(value)
 
 
@@ -204,7 +209,7 @@ def _schedule(value: object, name: str) -> Schedule:
 
 def _object(value: object, name: str) -> dict[str, Any]:
     if not isinstance(value, Mapping):
-        raise InvalidValue(f"{_shown(value)} is not an object of names and values.", field=name)
+        raise InvalidValue(f"{shown(value)} is not an object of names and values.", field=name)
     try:
         text = json.dumps(value, allow_nan=False)
     except (ValueError, RecursionError) as error:
@@ -213,7 +218,7 @@ def _object(value: object, name: str) -> dict[str, Any]:
         raise InvalidValue(f"{len(text)} characters; at most {MAX_JSON} are allowed.", field=name)
     for item in _texts(value):
         if complaint := unsendable(item):
-            raise InvalidValue(f"{_shown(item)}: {complaint}", field=name)
+            raise InvalidValue(f"{shown(item)}: {complaint}", field=name)
     return dict(value)
 
 
@@ -232,10 +237,13 @@ def _parameters(value: object, name: str) -> dict[str, Any]:
     for key, item in found.items():
         if not _PARAMETER.fullmatch(key):
             raise InvalidValue(
-                f"{_shown(key)} is not a parameter's name: letters, digits and '_'.", field=name
+                f"{shown(key)} is not a parameter's name: letters, digits and '_'.", field=name
             )
         if (other := seen.setdefault(variable_name(key), key)) != key:
-            raise InvalidValue(f"{other!r} and {key!r} would both be {variable_name(key)}.", field=name)
+            raise InvalidValue(
+                f"{shown(other)} and {shown(key)} would both be {shortened(variable_name(key), 100)}.",
+                field=name,
+            )
         for text in _texts(item):
             _template(text, name)
     return found
@@ -245,24 +253,22 @@ def _environment(value: object, name: str) -> dict[str, str]:
     found = _object(value, name)
     for key, item in found.items():
         if not _VARIABLE.fullmatch(key):
-            raise InvalidValue(
-                f"{_shown(key)} is not a variable's name: letters, digits and '_'.", field=name
-            )
+            raise InvalidValue(f"{shown(key)} is not a variable's name: letters, digits and '_'.", field=name)
         if key.startswith(RESERVED):
             raise InvalidValue(
-                f"{key} is not for env: names with {' and '.join(RESERVED)} are the scheduler's and the "
-                "parameters'.",
+                f"{shortened(key, 100)} is not for env: names with {' and '.join(RESERVED)} are the"
+                " scheduler's and the parameters'.",
                 field=name,
             )
         if not isinstance(item, str):
-            raise InvalidValue(f"{key}: {_shown(item)} is not a text.", field=name)
+            raise InvalidValue(f"{shortened(key, 100)}: {shown(item)} is not a text.", field=name)
         _template(item, name)
     return found
 
 
 def _retries(value: object, name: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_RETRIES:
-        raise InvalidValue(f"{_shown(value)} is not a whole number from 0 to {MAX_RETRIES}.", field=name)
+        raise InvalidValue(f"{shown(value)} is not a whole number from 0 to {MAX_RETRIES}.", field=name)
     return value
 
 
@@ -277,7 +283,7 @@ def _timeout(value: object, name: str) -> timedelta | None:
 def _jitter(value: object, name: str) -> timedelta:
     length = parse_duration(value, field=name)
     if length > MAX_JITTER:
-        raise InvalidValue(f"{_shown(value)} is longer than {format_duration(MAX_JITTER)}.", field=name)
+        raise InvalidValue(f"{shown(value)} is longer than {format_duration(MAX_JITTER)}.", field=name)
     return length
 
 
@@ -286,7 +292,7 @@ def _misfire(value: object, name: str) -> Misfire:
     if not isinstance(value, Mapping):
         return Misfire(_choice(value, name, allowed=MisfirePolicy.values))
     if unknown := sorted(set(value) - {"policy", "maxAge", "maxCount"}, key=str):
-        raise InvalidValue(f"{_shown(unknown[0])} is not one of policy, maxAge, maxCount.", field=name)
+        raise InvalidValue(f"{shown(unknown[0])} is not one of policy, maxAge, maxCount.", field=name)
     age, count = value.get("maxAge"), value.get("maxCount")
     return Misfire(
         _choice(value.get("policy", str(MisfirePolicy.LATEST)), name, allowed=MisfirePolicy.values),
@@ -297,13 +303,8 @@ def _misfire(value: object, name: str) -> Misfire:
 
 def _count(value: object, name: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_COUNT:
-        raise InvalidValue(f"{_shown(value)} is not a whole number from 1 to {MAX_COUNT}.", field=name)
+        raise InvalidValue(f"{shown(value)} is not a whole number from 1 to {MAX_COUNT}.", field=name)
     return value
-
-
-def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."
 
 
 REQUIRED = ("name", "type", "command", "schedule", "owner")

@@ -15,7 +15,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q
 
 from executions.ids import shard_of
-from executions.policy import User, require_member
+from executions.policy import User, require_member, sees_all
 from executions.scheduling import push_due_soon
 from executions.transitions import insert
 from jobs.changes import settle_soon
@@ -61,11 +61,11 @@ def update_job(job: Job, definition: JobDefinition, user: User, now: datetime) -
     Errors as of ``create_job``; what is the same stays as it is, the anchor of its schedule too.
     """
     require_member(user, job.owner)
-    owner = _owner(definition.owner, user)
     schedule = _schedule_after(job, definition, now)
     if schedule != job.schedule:
         _first_due(definition, now)
     with transaction.atomic():
+        owner = _owner(definition.owner, user)
         _save_changes(job, owner, {**_columns(definition), "owner": owner, "schedule": schedule})
         settle_soon(job.id, now)
     return _as_it_is(job)
@@ -155,9 +155,12 @@ def _first_due(definition: JobDefinition, now: datetime) -> datetime:
 
 
 def _owner(name: str, user: User) -> Group:
+    """The team of that name. One that is made for ``user`` has him as its first member."""
     group = Group.objects.filter(name=name).first()
     if group is None and user.has_perm("auth.add_group"):
-        return Group.objects.get_or_create(name=name)[0]
+        group, made = Group.objects.get_or_create(name=name)
+        if made and user.is_authenticated and not sees_all(user):
+            user.groups.add(group)
     if group is None:
         raise InvalidFields(
             {"owner": [f"There is no team {name!r}. Ask an administrator to add a group of that name."]}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any, cast
 from uuid import UUID
@@ -17,7 +18,9 @@ from rest_framework.views import APIView
 from executions.api.parameters import cursor_text
 from executions.api.parsing import StrictJSONParser
 from executions.policy import User
-from scheduler_project.kernel.errors import InvalidFields
+from scheduler_project.kernel.errors import InvalidFields, complaints
+
+MAX_PAGE_BYTES = 1 << 20
 
 
 class OneFormat(BaseContentNegotiation):
@@ -61,14 +64,27 @@ class RestView(APIView):
 def require_empty(body: dict[str, Any]) -> None:
     """For calls that take nothing yet: a field that would be ignored is refused."""
     if body:
-        raise InvalidFields({str(name): ["This call takes no fields."] for name in body})
+        raise InvalidFields(complaints(body, lambda _: "This call takes no fields."))
 
 
-def page(request: Request, results: Sequence[dict[str, Any]], following: UUID | None) -> Response:
-    """A page of a list. ``following``: the place that the next page begins behind; None on the last."""
+def page(request: Request, results: Sequence[dict[str, Any]], *, more: bool) -> Response:
+    """A page of a list: as many of ``results`` as MAX_PAGE_BYTES hold, and at least one.
+
+    ``next`` begins behind the last of them, where that is not all; ``more``: there are others after these.
+    """
+    shown = _fitting(results)
     address = None
-    if following is not None:
+    if more or len(shown) < len(results):
         query = request.query_params.copy()
-        query["cursor"] = cursor_text(following)
+        query["cursor"] = cursor_text(UUID(shown[-1]["id"]))
         address = request.build_absolute_uri(f"{request.path}?{query.urlencode()}")
-    return Response({"results": results, "next": address})
+    return Response({"results": shown, "next": address})
+
+
+def _fitting(results: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
+    total = 0
+    for number, result in enumerate(results):
+        total += len(json.dumps(result, ensure_ascii=False).encode())
+        if total > MAX_PAGE_BYTES and number:
+            return results[:number]
+    return results

@@ -11,21 +11,25 @@ from uuid import UUID
 
 from django.http import QueryDict
 
-from executions.ids import LATEST
 from executions.states import State
-from scheduler_project.kernel.clock import EPOCH
-from scheduler_project.kernel.errors import InvalidFields, InvalidValue, NotFound
+from scheduler_project.kernel.clock import EPOCH, LATEST
+from scheduler_project.kernel.errors import InvalidFields, InvalidValue, NotFound, complaints
+from scheduler_project.kernel.texts import shown
 
 Reader = Callable[[str, str], Any]
 DEFAULT_LIMIT = 50
-MAX_LIMIT = 500
+MAX_LIMIT = 100
 
 
 def read_query(given: QueryDict, readers: Mapping[str, Reader]) -> dict[str, Any]:
     """The parameters that are there, read by ``readers``. InvalidFields for all that are wrong."""
     values: dict[str, Any] = {}
-    errors: dict[str, list[str]] = {}
-    for name in given:
+    allowed = ", ".join(readers) or "none"
+    errors = complaints(
+        (name for name in given if name not in readers),
+        lambda name: f"{shown(name)} is not a parameter here. Allowed: {allowed}.",
+    )
+    for name in given.keys() & readers.keys():
         try:
             values[name] = _read(given, name, readers)
         except InvalidValue as error:
@@ -36,9 +40,6 @@ def read_query(given: QueryDict, readers: Mapping[str, Reader]) -> dict[str, Any
 
 
 def _read(given: QueryDict, name: str, readers: Mapping[str, Reader]) -> Any:
-    if name not in readers:
-        allowed = ", ".join(readers) or "none"
-        raise InvalidValue(f"{name!r} is not a parameter here. Allowed: {allowed}.", field=name)
     texts = given.getlist(name)
     if len(texts) != 1:
         raise InvalidValue("This parameter is there more than once.", field=name)
@@ -48,7 +49,7 @@ def _read(given: QueryDict, name: str, readers: Mapping[str, Reader]) -> Any:
 def read_body(given: Mapping[str, Any], readers: Mapping[str, Reader]) -> dict[str, Any]:
     """The texts of a body, each of them needed, read by ``readers``. InvalidFields for all that are wrong."""
     unknown = f"It is not known here. Allowed: {', '.join(readers)}."
-    errors = {str(name): [unknown] for name in given if name not in readers}
+    errors = complaints((name for name in given if name not in readers), lambda _: unknown)
     values: dict[str, Any] = {}
     for name, read in readers.items():
         if not isinstance(given.get(name), str):
@@ -72,7 +73,7 @@ def text(value: str, name: str) -> str:
 def uuid(value: str, name: str) -> UUID:
     found = _uuid(value)
     if found is None:
-        raise InvalidValue(f"{value!r} is not a UUID.", field=name)
+        raise InvalidValue(f"{shown(value)} is not a UUID.", field=name)
     return found
 
 
@@ -81,7 +82,7 @@ def states(value: str, name: str) -> list[State]:
     try:
         return [State(item.strip()) for item in value.split(",")]
     except ValueError:
-        raise InvalidValue(f"{value!r} is not one of {', '.join(State)}.", field=name) from None
+        raise InvalidValue(f"{shown(value)} is not one of {', '.join(State)}.", field=name) from None
 
 
 def instant(value: str, name: str) -> datetime:
@@ -92,10 +93,11 @@ def instant(value: str, name: str) -> datetime:
     if found is None or found.tzinfo is None:
         lost = " (in an address, + is written %2B)" if " " in value else ""
         raise InvalidValue(
-            f"{value!r} is not an instant with its offset, such as 2026-12-24T18:00:00Z{lost}.", field=name
+            f"{shown(value)} is not an instant with its offset, such as 2026-12-24T18:00:00Z{lost}.",
+            field=name,
         )
-    if not EPOCH <= found <= LATEST:
-        raise InvalidValue(f"{value!r} is not between {EPOCH.year} and {LATEST.year}.", field=name)
+    if not EPOCH <= found < LATEST:
+        raise InvalidValue(f"{shown(value)} is not allowed: years are 1970 to 2999.", field=name)
     return found.astimezone(UTC)
 
 
@@ -103,7 +105,7 @@ def whole_number(least: int, most: int) -> Reader:
     def read(value: str, name: str) -> int:
         plain = value.isascii() and value.isdigit() and len(value) <= len(str(most))
         if not plain or not least <= int(value) <= most:
-            raise InvalidValue(f"{value!r} is not a whole number from {least} to {most}.", field=name)
+            raise InvalidValue(f"{shown(value)} is not a whole number from {least} to {most}.", field=name)
         return int(value)
 
     return read
@@ -119,7 +121,7 @@ def cursor(value: str, name: str) -> UUID:
     except (ValueError, binascii.Error):
         raw = b""
     if len(raw) != 16:
-        raise InvalidValue(f"{value!r} is not a cursor: take the one in `next`.", field=name)
+        raise InvalidValue(f"{shown(value)} is not a cursor: take the one in `next`.", field=name)
     return UUID(bytes=raw)
 
 
@@ -131,7 +133,7 @@ def identity(value: str) -> UUID:
     """The UUID in an address. NotFound for what is none: there is nothing of that name."""
     found = _uuid(value)
     if found is None:
-        raise NotFound(f"{value!r} is not a UUID.")
+        raise NotFound(f"{shown(value)} is not a UUID.")
     return found
 
 

@@ -10,7 +10,8 @@ from typing import Any, NoReturn
 from rest_framework.exceptions import APIException, ParseError
 from rest_framework.parsers import BaseParser
 
-from scheduler_project.kernel.errors import InvalidFields
+from scheduler_project.kernel.errors import InvalidFields, complaints
+from scheduler_project.kernel.texts import shown
 
 MAX_BODY_BYTES = 2 << 20
 MAX_DEPTH = 64
@@ -51,16 +52,17 @@ def read_object(raw: bytes) -> dict[str, Any]:
         raise ParseError(f"The body is not JSON: {error}.") from None
     if not isinstance(found, dict):
         raise ParseError("The body is not a JSON object: { … }.")
-    errors = {}
-    for name, value in found.items():
-        if complaint := next((text for item in (name, value) for text in _complaints(item)), None):
-            errors[_SURROGATE.sub("\N{REPLACEMENT CHARACTER}", name)] = [complaint]
-    if errors:
-        raise InvalidFields(errors)
+    wrong = {
+        _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", name): text
+        for name, value in found.items()
+        if (text := next((text for item in (name, value) for text in _faults(item)), None))
+    }
+    if wrong:
+        raise InvalidFields(complaints(wrong, lambda name: wrong[str(name)]))
     return found
 
 
-def _complaints(value: Any) -> Iterator[str]:
+def _faults(value: Any) -> Iterator[str]:
     """What is wrong with any text or with the depth below ``value``; walks without recursion."""
     waiting = [(value, 1)]
     while waiting:
@@ -85,5 +87,5 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) != len(pairs):
         seen: set[str] = set()
         twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-        raise ValueError(f"{twice!a} is there twice in one object")
+        raise ValueError(f"{shown(twice)} is there twice in one object")
     return found

@@ -47,7 +47,7 @@ class ExecutionList(RestView):
         return page(
             request,
             [execution_json(execution, owners) for execution in shown],
-            shown[-1].id if len(found) > limit else None,
+            more=len(found) > limit,
         )
 
 

@@ -20,7 +20,7 @@ from executions.runspecs import Spec
 from executions.worker.sandbox import TemplateRefused, counted_steps, read_template, render_text
 from scheduler_project.kernel.texts import shortened, unsendable
 
-__all__ = ["Rendered", "TemplateRefused", "check_template", "render"]
+__all__ = ["Rendered", "TemplateRefused", "check_template", "counted_steps", "render"]
 
 
 @dataclass(frozen=True, slots=True)

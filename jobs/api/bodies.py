@@ -7,7 +7,8 @@ from datetime import datetime
 from typing import Any
 
 from executions.api import parameters
-from scheduler_project.kernel.errors import InvalidFields, InvalidValue
+from scheduler_project.kernel.errors import InvalidFields, InvalidValue, complaints
+from scheduler_project.kernel.texts import shown
 
 Reader = Callable[[Any, str], Any]
 
@@ -16,11 +17,10 @@ def read_body(
     body: Mapping[str, Any], readers: Mapping[str, Reader], *, required: Sequence[str] = ()
 ) -> dict[str, Any]:
     """The fields that are there. InvalidFields for whatever is missing, unknown or not allowed."""
-    errors = {
-        name: [f"{name!r} is not a field here. Allowed: {', '.join(readers)}."]
-        for name in body
-        if name not in readers
-    }
+    errors = complaints(
+        (name for name in body if name not in readers),
+        lambda name: f"{shown(name)} is not a field here. Allowed: {', '.join(readers)}.",
+    )
     values: dict[str, Any] = {}
     for name, read in readers.items():
         if name in body:
@@ -36,7 +36,7 @@ def read_body(
 
 def text(value: object, name: str) -> str:
     if not isinstance(value, str):
-        raise InvalidValue(f"{value!r} is not a text.", field=name)
+        raise InvalidValue(f"{shown(value)} is not a text.", field=name)
     return value
 
 
@@ -46,14 +46,14 @@ def instant(value: object, name: str) -> datetime:
 
 def boolean(value: object, name: str) -> bool:
     if not isinstance(value, bool):
-        raise InvalidValue(f"{value!r} is not true or false.", field=name)
+        raise InvalidValue(f"{shown(value)} is not true or false.", field=name)
     return value
 
 
 def whole_number(least: int, most: int) -> Reader:
     def read(value: object, name: str) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            raise InvalidValue(f"{value!r} is not a whole number from {least} to {most}.", field=name)
+            raise InvalidValue(f"{shown(value)} is not a whole number from {least} to {most}.", field=name)
         return value
 
     return read

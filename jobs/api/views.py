@@ -38,7 +38,7 @@ class JobList(RestView):
         return page(
             request,
             [job_json(job, due.get(job.id)) for job in shown],
-            shown[-1].id if len(found) > limit else None,
+            more=len(found) > limit,
         )
 
     def post(self, request: Request) -> Response:

@@ -23,9 +23,9 @@ from functools import lru_cache
 from jobs.schedules.clockface import ClockFace
 from jobs.schedules.fields import CronFields, read_fields
 from jobs.schedules.zones import Stretch, stretch_at
+from scheduler_project.kernel.clock import EPOCH, LATEST
 
-EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
-LATEST = datetime(3000, 1, 1, tzinfo=UTC)
+EARLIEST = EPOCH
 RULES_AS_OF = datetime(2027, 1, 1, tzinfo=UTC)
 """Where no clock may be read, a zone's rules are looked up as they are from here on."""
 HORIZON = timedelta(days=100 * 366)

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import ClassVar
 
-from jobs.schedules.evaluation import LATEST, CronRule, evaluator_of
-from scheduler_project.kernel.clock import MICROSECOND
+from jobs.schedules.evaluation import CronRule, evaluator_of
+from scheduler_project.kernel.clock import LATEST, MICROSECOND
 from scheduler_project.kernel.durations import format_duration
 
 

@@ -11,7 +11,6 @@ from typing import TypeVar
 
 from jobs.schedules.evaluation import (
     EARLIEST,
-    LATEST,
     RULES_AS_OF,
     CronRule,
     DayMatch,
@@ -22,6 +21,7 @@ from jobs.schedules.evaluation import (
 from jobs.schedules.fields import CronFields, read_fields
 from jobs.schedules.kinds import UNLIMITED, After, At, Cron, Every, Now, Schedule, Span
 from jobs.schedules.zones import check_zone
+from scheduler_project.kernel.clock import LATEST
 from scheduler_project.kernel.durations import parse_duration
 from scheduler_project.kernel.errors import InvalidValue
 from scheduler_project.kernel.texts import shown

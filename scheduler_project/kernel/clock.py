@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+LATEST = datetime(3000, 1, 1, tzinfo=UTC)  # what people give lies before it
 MICROSECOND = timedelta(microseconds=1)
 
 

@@ -6,6 +6,7 @@ import re
 from datetime import timedelta
 
 from scheduler_project.kernel.errors import InvalidValue
+from scheduler_project.kernel.texts import shown
 
 UNITS: dict[str, timedelta] = {
     "w": timedelta(weeks=1),
@@ -30,7 +31,8 @@ def parse_duration(value: object, *, field: str = "", minimum: timedelta = timed
     length = _read(value, field)
     if not minimum <= length <= LONGEST:
         raise InvalidValue(
-            f"{value!r} is not between {format_duration(minimum)} and {format_duration(LONGEST)}", field=field
+            f"{shown(value)} is not between {format_duration(minimum)} and {format_duration(LONGEST)}",
+            field=field,
         )
     return length
 
@@ -44,7 +46,7 @@ def _read(value: object, field: str) -> timedelta:
     if text.isascii() and text.isdigit() and len(text) <= 10:
         return timedelta(seconds=int(text))
     if not _WHOLE.fullmatch(text):
-        raise InvalidValue(f"{value!r} is not a length of time: {_ALLOWED}", field=field)
+        raise InvalidValue(f"{shown(value)} is not a length of time: {_ALLOWED}", field=field)
     try:
         return sum((float(number) * UNITS[unit] for number, unit in _TOKEN.findall(text)), timedelta(0))
     except OverflowError:  # longer than a timedelta can say

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
+
+from scheduler_project.kernel.texts import shortened
+
+MOST_NAMED = 5
 
 
 class PunctualError(Exception):
@@ -50,3 +55,15 @@ class NotFound(PermanentError):
 
 class Conflict(PermanentError):
     """The request does not fit what is there now."""
+
+
+def complaints(names: Iterable[object], complaint: Callable[[object], str]) -> dict[str, list[str]]:
+    """Errors for the first few of ``names``, the last of which says how many more there are.
+
+    Whoever sends a hundred thousand names that nobody knows is not sent them back.
+    """
+    waiting = iter(names)
+    errors = {shortened(str(name), 100): [complaint(name)] for name in islice(waiting, MOST_NAMED)}
+    if others := sum(1 for _ in waiting):
+        next(reversed(errors.values())).append(f"So it is with {others} more.")
+    return errors

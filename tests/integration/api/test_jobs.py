@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import Permission, User
 from rest_framework.test import APIClient
 
 from executions.ids import due_of
@@ -14,7 +15,7 @@ from executions.window import Window
 from jobs.models import Job
 from scheduler_project.kernel.clock import utcnow
 from tests.example_body import BODY
-from tests.integration.api.conftest import create, problem_of
+from tests.integration.api.conftest import ClientOf, create, problem_of
 
 pytestmark = pytest.mark.django_db
 
@@ -123,6 +124,32 @@ def test_a_team_of_another_is_forbidden_and_one_that_is_not_there_is_a_wrong_fie
 def test_whoever_may_add_teams_makes_one_by_naming_it(root: APIClient) -> None:
     create(root, owner="a-new-team")
     assert Job.objects.get().owner.name == "a-new-team"
+
+
+def test_whoever_has_a_team_made_is_in_it(client_of: ClientOf) -> None:
+    maker = client_of("ada")
+    User.objects.get(username="ada").user_permissions.add(Permission.objects.get(codename="add_group"))
+    made = create(maker, owner="a-new-team")
+    assert maker.get(f"/api/v1/jobs/{made['jobId']}").status_code == 200
+    assert maker.post(f"/api/v1/jobs/{made['jobId']}/run").status_code == 201
+    create(maker, owner="a-new-team", name="the second")
+
+
+def test_whoever_may_add_teams_is_not_in_those_that_are_there(client_of: ClientOf, member: APIClient) -> None:
+    other = client_of("ada")
+    User.objects.get(username="ada").user_permissions.add(Permission.objects.get(codename="add_group"))
+    problem_of(other.post("/api/v1/jobs", BODY, format="json"), 403)
+
+
+def test_a_page_of_large_jobs_is_short_and_the_next_goes_on(member: APIClient) -> None:
+    made = {create(member, name=f"job-{n}", command="x" * 90_000)["jobId"] for n in range(14)}
+    address, seen, pages = "/api/v1/jobs", [], 0
+    while address:
+        answer = member.get(address)
+        assert len(answer.content) < 1_100_000
+        seen += [job["id"] for job in answer.json()["results"]]
+        address, pages = answer.json()["next"], pages + 1
+    assert (len(seen), set(seen), pages) == (14, made, 2)
 
 
 @pytest.mark.parametrize(("field", "length"), [("owner", 151), ("image", 501), ("name", 201)])

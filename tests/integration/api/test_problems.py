@@ -119,7 +119,10 @@ def test_a_body_of_a_megabyte_is_read_and_one_of_many_is_refused(root: APIClient
         "name"
     }
     many = json.dumps({f"field{number}": number for number in range(60_000)})
-    assert len(problem_of(post(root, many), 400)["errors"]) == 60_005
+    refused = post(root, many)
+    assert len(problem_of(refused, 400)["errors"]) == 10
+    assert "So it is with 59995 more." in refused.content.decode()
+    assert len(refused.content) < 4000
     problem_of(post(root, b" " * (5 << 20)), 413)
 
 
@@ -183,7 +186,7 @@ def test_a_wrong_method_is_a_405_that_says_which_are_right(
     [
         ("jobs", "colour=red", "colour"),
         ("jobs", "limit=0", "limit"),
-        ("jobs", "limit=501", "limit"),
+        ("jobs", "limit=101", "limit"),
         ("jobs", "limit=%D9%A3", "limit"),
         ("jobs", "limit=1&limit=2", "limit"),
         ("jobs", "name=%00", "name"),
@@ -196,6 +199,7 @@ def test_a_wrong_method_is_a_405_that_says_which_are_right(
         ("executions", "from=yesterday", "from"),
         ("executions", "from=2026-01-01T00:00:00", "from"),
         ("executions", "from=1969-12-31T23:59:59Z", "from"),
+        ("executions", "from=3000-01-01T00:00:00Z", "from"),
         ("executions", "to=9999-12-31T23:59:59Z", "to"),
         ("executions", "from=0001-01-01T00:00:00%2B14:00", "from"),
         ("executions", "from=2026-01-02T00:00:00Z&to=2026-01-01T00:00:00Z", "to"),

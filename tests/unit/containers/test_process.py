@@ -121,7 +121,9 @@ class TestLaunch:
         runtime = ProcessRuntime(ProcessOptions(home=tmp_path))
         run = spec("sh", "-c", "kill -9 $$", memory_bytes=64 * 1024**2)
         container = runtime.launch(run)
-        outcome = verdict(container.wait(10), run, container.started_at)
+        ended = container.wait(10)
+        assert ended is not None
+        outcome = verdict(ended, run, container.started_at)
         runtime.forget(run.name)
         assert outcome.message == "exit code 137 (SIGKILL)"
 

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobs.definitions import READERS, read_definition
+from scheduler_project.kernel.clock import thread_cpu_s
 from scheduler_project.kernel.errors import InvalidFields
 from tests.example_body import BODY
 
@@ -28,6 +29,57 @@ def refusals(**fields: Any) -> dict[str, list[str]]:
     with pytest.raises(InvalidFields) as refused:
         read_definition(given_body)
     return refused.value.errors
+
+
+@pytest.mark.parametrize("field", ["parameters", "env"])
+def test_all_templates_of_a_definition_have_one_budget(field: str) -> None:
+    texts = {f"p{number}": "{{ 1 }}" for number in range(3000)}
+    began = thread_cpu_s()
+    errors = refusals(**{field: texts})
+    assert thread_cpu_s() - began < 2.5
+    assert "more than 100000 steps" in errors[field][0]
+
+
+def test_templates_share_their_budget_between_the_fields() -> None:
+    halves = {f"p{number}": "{{ 1 }}" for number in range(500)}
+    read_definition({**BODY, "parameters": halves})
+    assert set(refusals(parameters=halves, env=halves, command="true")) & {"parameters", "env"}
+
+
+def test_of_many_unknown_fields_a_few_are_named_and_the_others_counted() -> None:
+    errors = refusals(**{f"{number:06}" + "x" * 1000: 1 for number in range(20_000)})
+    assert len(errors) == 5
+    assert "So it is with 19995 more." in list(errors.values())[-1]
+    assert len(str(errors)) < 4000
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"retryDelay": "x" * 1_000_000},
+        {"type": "x" * 1_000_000},
+        {"misfire": {"x" * 1_000_000: 1}},
+        {"misfire": {"maxAge": "x" * 1_000_000}},
+        {"schedule": "x" * 1_000_000},
+        {"schedule": {"every": "x" * 1_000_000}},
+        {"schedule": {"cron": "* * * * *", "timezone": "x" * 1_000_000}},
+        {"schedule": {"at": "x" * 1_000_000}},
+        {"env": {"PARAM_" + "x" * 60_000: "x"}},
+        {"env": {"x" * 60_000: 5}},
+        {"env": {"x": "{{ 1|" + "x" * 60_000 + " }}"}},
+        {"parameters": {"x" * 30_000: 1, "X" * 30_000: 1}},
+        {"parameters": {"x": "{{ 1|" + "x" * 60_000 + " }}"}},
+        {"command": "{{ 1|" + "x" * 90_000 + " }}"},
+        {"command": "'" + "x" * 90_000},
+        {"command": "{% " + "x" * 90_000 + " %}"},
+        {"retries": "x" * 1_000_000},
+        {"jitter": "x" * 1_000_000},
+        {"overlap": ["x" * 1_000_000]},
+    ],
+    ids=lambda fields: str(fields)[:40],
+)
+def test_a_refusal_does_not_grow_with_what_was_sent(fields: dict[str, Any]) -> None:
+    assert len(str(refusals(**fields))) < 1500
 
 
 def test_the_body_of_the_issue_is_read() -> None:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from scheduler_project.kernel.durations import LONGEST, format_duration, parse_duration
 from scheduler_project.kernel.errors import InvalidValue
+from scheduler_project.kernel.texts import shown
 
 MILLISECOND = timedelta(milliseconds=1)
 
@@ -51,7 +52,7 @@ def test_what_people_write(text: object, seconds: float) -> None:
 def test_nonsense_is_refused_with_the_value_and_the_field(value: object) -> None:
     with pytest.raises(InvalidValue) as refused:
         parse_duration(value, field="retryDelay")
-    assert repr(value) in refused.value.message
+    assert shown(value) in refused.value.message
     assert refused.value.field == "retryDelay"
 
 
