@@ -60,6 +60,7 @@ _DROPPED = (
     "batch", "center", "e", "escape", "forceescape", "format", "indent", "pprint", "safe", "slice",
     "striptags", "sum", "urlize", "wordwrap", "xmlattr",
 )  # fmt: skip
+_SPREADING = {"list", "sort"}
 _FLAT = (list, tuple, set, frozenset, KeysView, ValuesView, ItemsView)
 
 
@@ -136,6 +137,13 @@ def _parts(value: Any) -> Collection[Any]:
     return (*value.keys(), *value.values()) if isinstance(value, dict) else ()
 
 
+def _spread(value: Any) -> Any:
+    """``value``, whose characters are about to become items; each takes as much memory as a short text."""
+    if isinstance(value, str | bytes):
+        _fits(len(value), MAX_ITEMS)
+    return value
+
+
 def _bounded_concat(pieces: Iterable[str]) -> str:
     found, total = [], 0
     for piece in pieces:
@@ -184,13 +192,16 @@ def _tojson(value: Any) -> str:
     return str(htmlsafe_json_dumps(value))
 
 
-def _measured(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A filter or test that counts what it reads and makes."""
+def _measured(function: Callable[..., Any], *, spreads: bool = False) -> Callable[..., Any]:
+    """A filter or test that counts what it reads and makes. ``spreads``: it makes items of a text at once."""
 
     @wraps(function)  # keeps how Jinja2 has marked what it wants as its first argument
     def call(*args: Any, **kwargs: Any) -> Any:
         _step()
         _weigh(*args, *kwargs, *kwargs.values())
+        if spreads:
+            for value in args:
+                _spread(value)
         made = function(*args, **kwargs)
         return _counted(made) if isinstance(made, Iterator) else _weighed(made)
 
@@ -198,7 +209,7 @@ def _measured(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _all_measured(functions: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: _measured(function) for name, function in functions.items()}
+    return {name: _measured(function, spreads=name in _SPREADING) for name, function in functions.items()}
 
 
 class _Bounds(NodeTransformer):
@@ -207,6 +218,12 @@ class _Bounds(NodeTransformer):
     def visit_For(self, node: nodes.For) -> nodes.Node:
         self.generic_visit(node)
         node.iter = _hooked(node.iter, "counted")
+        return node
+
+    def visit_Call(self, node: nodes.Call) -> nodes.Node:
+        self.generic_visit(node)
+        if node.dyn_args is not None:
+            node.dyn_args = _hooked(node.dyn_args, "spread")
         return node
 
     def visit_Concat(self, node: nodes.Concat) -> nodes.Node:
@@ -253,6 +270,7 @@ class _Environment(ImmutableSandboxedEnvironment):
     intercepted_binops = frozenset({"+", "-", "*", "/", "//", "**", "%"})
     concat = staticmethod(_bounded_concat)
     counted_hook = _Hook(_counted)
+    spread_hook = _Hook(_spread)
     tilde_hook = _Hook(_tilde)
     weighed_hook = _Hook(_weighed)
 

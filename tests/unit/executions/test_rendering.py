@@ -238,6 +238,16 @@ COPIES = {
 }
 
 
+@pytest.mark.parametrize(
+    "use", ["{{ a|list }}", "{{ a|sort }}", "{{ range(*a) }}", "{{ [a]|map('list')|list }}"]
+)
+def test_a_long_text_does_not_become_as_many_items(use: str) -> None:
+    used = most_memory()
+    with pytest.raises(TemplateRefused, match="524288 items; at most 50000"):
+        rendered(WIDE + use)
+    assert most_memory() - used < 30 << 20
+
+
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("copies", COPIES.values(), ids=COPIES)
 def test_all_that_a_run_makes_is_bounded_however_small_each_value_is(copies: str) -> None:
