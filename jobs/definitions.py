@@ -20,7 +20,7 @@ from jobs.models import Job, MisfirePolicy, Missed, Overlap, WorkType
 from jobs.schedules import Schedule, parse_schedule
 from scheduler_project.kernel.durations import format_duration, parse_duration
 from scheduler_project.kernel.errors import InvalidFields, InvalidValue, complaints
-from scheduler_project.kernel.texts import control_character, shortened, shown, unsendable
+from scheduler_project.kernel.texts import control_character, outgrows, shortened, shown, unsendable
 
 MAX_RETRIES = 100
 MAX_NAME = 200
@@ -28,6 +28,7 @@ MAX_OWNER = 150  # of a Django group
 MAX_IMAGE = 500
 MAX_COMMAND = 100_000
 MAX_JSON = 64_000
+MAX_COUNTED = 2_000_000  # characters that are counted to be told; of what has more, only that
 MAX_COUNT = 1_000_000
 MAX_JITTER = timedelta(days=1)
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
@@ -210,6 +211,9 @@ def _schedule(value: object, name: str) -> Schedule:
 def _object(value: object, name: str) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise InvalidValue(f"{shown(value)} is not an object of names and values.", field=name)
+    if outgrows(value, MAX_COUNTED):
+        text = f"More than {MAX_COUNTED} characters; at most {MAX_JSON} are allowed."
+        raise InvalidValue(text, field=name)
     try:
         text = json.dumps(value, allow_nan=False)
     except (ValueError, RecursionError) as error:

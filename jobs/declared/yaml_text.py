@@ -13,7 +13,9 @@ from typing import Any
 
 import yaml
 from yaml.constructor import ConstructorError
-from yaml.nodes import MappingNode, Node, ScalarNode
+from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+from scheduler_project.kernel.texts import shown
 
 TAG = "tag:yaml.org,2002:"
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -52,21 +54,23 @@ class CoreLoader(yaml.SafeLoader):
             if (node := self.get_node()) is not None:
                 yield node
 
-    def construct_mapping(self, node: MappingNode, deep: bool = False) -> dict[Any, Any]:
+    def flatten_mapping(self, node: MappingNode) -> None:
+        """``<<`` becomes what it stands for, each name once: merged ten times over, it would not end."""
         seen: set[str] = set()
         for key, _ in node.value:
             if key.tag == TAG + "merge":
                 continue
             name = _name_of(key)
             if name in seen:
-                raise ConstructorError(None, None, f"{name!r} is there twice", key.start_mark)
+                raise ConstructorError(None, None, f"{shown(name)} is there twice", key.start_mark)
             seen.add(name)
-        return super().construct_mapping(node, deep)
+        super().flatten_mapping(node)
+        node.value = list({_name_of(key): (key, value) for key, value in node.value}.values())
 
     def construct_value(self, node: ScalarNode) -> Any:
         kind = node.tag.removeprefix(TAG)
         if kind in _PLAIN and not _PLAIN[kind][0].match(node.value):
-            raise ConstructorError(None, None, f"{node.value!r} is no {kind}", node.start_mark)
+            raise ConstructorError(None, None, f"{shown(node.value)} is no {kind}", node.start_mark)
         if _SURROGATE.search(node.value):
             text = "a half of a surrogate pair is not a character"
             raise ConstructorError(None, None, text, node.start_mark)
@@ -74,8 +78,11 @@ class CoreLoader(yaml.SafeLoader):
 
 
 def _name_of(key: Node) -> str:
-    if not isinstance(key, ScalarNode) or key.tag != TAG + "str":
-        text = f"{key.value!r} is not a text: a name that looks like something else needs quotes"
+    if not isinstance(key, ScalarNode):
+        kind = "a list" if isinstance(key, SequenceNode) else "an object"
+        raise ConstructorError(None, None, f"{kind} is not a name: names are texts", key.start_mark)
+    if key.tag != TAG + "str":
+        text = f"{shown(key.value)} is not a text: a name that looks like something else needs quotes"
         raise ConstructorError(None, None, text, key.start_mark)
     return str(key.value)
 

@@ -121,7 +121,7 @@ def _choice(kind: type[Choice], value: Mapping[object, object], key: str, field:
 
 
 def _read_every(value: Mapping[object, object], field: str) -> Every:
-    interval = _whole_millis(value["every"], parse_duration(value["every"], field=field), field)
+    interval = parse_duration(value["every"], field=field)
     if interval < SHORTEST_INTERVAL:
         raise InvalidValue(f"{shown(value['every'])} is too short: every is at least 1s", field=field)
     anchor = _instant(value["anchor"], "anchor", field) if "anchor" in value else None
@@ -135,7 +135,7 @@ def _read_at(value: Mapping[object, object], field: str) -> At:
 
 
 def _read_after(value: Mapping[object, object], field: str) -> After:
-    return After(_whole_millis(value["after"], parse_duration(value["after"], field=field), field))
+    return After(parse_duration(value["after"], field=field))
 
 
 def _read_now(value: Mapping[object, object], field: str) -> Now:
@@ -151,12 +151,6 @@ _READERS: dict[str, Callable[[Mapping[object, object], str], Schedule]] = {
     "after": _read_after,
     "now": _read_now,
 }
-
-
-def _whole_millis(value: object, length: timedelta, field: str) -> timedelta:
-    if length % timedelta(milliseconds=1):
-        raise InvalidValue(f"{shown(value)} is too fine: lengths are whole milliseconds", field=field)
-    return length
 
 
 def _span(value: Mapping[object, object], field: str) -> Span:

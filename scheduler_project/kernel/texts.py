@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
+MOST_WRITTEN = 100_000
 _SURROGATE = re.compile("[\ud800-\udfff]")
 # C0, DEL, C1, line and paragraph separators, and what turns the direction of writing around.
 _CONTROL = re.compile("[\0-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
@@ -29,7 +31,28 @@ def escaped(text: str) -> str:
 
 def shown(value: object) -> str:
     """``value`` as a message repeats it: on one line, and never long."""
+    if not isinstance(value, str) and outgrows(value, MOST_WRITTEN):
+        return f"a {type(value).__name__} of more than {MOST_WRITTEN} characters"
     return shortened(repr(value), 100)
+
+
+def outgrows(value: object, most: int) -> bool:
+    """Whether ``value``, as JSON, has more than ``most`` characters; it is not written to be measured.
+
+    What stands in several places (an anchor in YAML) counts in each: a file of a hundred characters
+    can stand for more than any memory holds. What only blanks and signs bring above ``most`` may pass.
+    """
+    waiting, left = [value], most
+    while waiting:
+        item = waiting.pop()
+        left -= 1 + (len(item) if isinstance(item, str | Mapping | list | tuple) else 0)
+        if left < 0:
+            return True
+        if isinstance(item, Mapping):
+            waiting += (*item.keys(), *item.values())
+        elif isinstance(item, list | tuple):
+            waiting += item
+    return False
 
 
 def shortened(text: str, most: int = 400) -> str:

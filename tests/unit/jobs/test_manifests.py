@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -11,6 +12,8 @@ from hypothesis import strategies as st
 from jobs.declared.manifests import read_manifest
 from jobs.declared.wanted import Place, declared_twice
 from jobs.declared.yaml_text import CoreLoader, dump
+from jobs.definitions import READERS
+from scheduler_project.kernel.clock import thread_cpu_s
 
 JOB = "name: a, type: Script, command: 'true', schedule: '@daily'"
 
@@ -70,6 +73,32 @@ def test_documents_are_jobs_or_lists_of_jobs_with_their_places() -> None:
         (("ops", "a"), Place("jobs.yaml", 8)),
     ]
     assert wanted[2].definition.env == {"A": "no"}
+
+
+LAUGHS = "&a [x, x, x, x, x, x, x, x, x]" + "".join(
+    f", &{name} [{', '.join(['*' + before] * 9)}]" for before, name in pairwise("abcdefghij")
+)
+
+
+@pytest.mark.parametrize("field", READERS)
+def test_anchors_that_stand_for_billions_are_refused_without_writing_them(field: str) -> None:
+    given = {"name": "a", "type": "Script", "command": "'true'", "schedule": "'@daily'"}
+    given[field] = f"{{all: [{LAUGHS}]}}"
+    began = thread_cpu_s()
+    _, problems = read("{" + ", ".join(f"{name}: {value}" for name, value in given.items()) + "}")
+    assert thread_cpu_s() - began < 2.0
+    assert problems[0].startswith(f"jobs.yaml:1: {field}: ") and len(problems[0]) < 500
+
+
+def test_names_that_are_merged_over_and_over_are_merged_once() -> None:
+    lines = ["&a {x: 1}"] + [
+        f"&{name} {{<<: [{', '.join(['*' + before] * 9)}]}}" for before, name in pairwise("abcdefghij")
+    ]
+    assert value_of("\n".join(f"- {line}" for line in lines)) == [{"x": 1}] * 10
+
+
+def test_a_name_that_is_a_list_is_refused_in_words() -> None:
+    assert read("? [a, b]\n: 1\n")[1] == ["jobs.yaml:1: a list is not a name: names are texts."]
 
 
 def test_defaults_can_be_shared_by_an_anchor() -> None:

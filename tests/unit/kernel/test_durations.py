@@ -59,9 +59,20 @@ def test_nonsense_is_refused_with_the_value_and_the_field(value: object) -> None
 @given(st.text() | st.from_regex(r"([0-9]{1,9}(\.[0-9]{1,6})?(ms|[wdhms])){1,9}", fullmatch=True))
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:
-        assert timedelta(0) <= parse_duration(text) <= LONGEST
+        length = parse_duration(text)
     except InvalidValue:
         return
+    assert timedelta(0) <= length <= LONGEST
+    assert parse_duration(format_duration(length)) == length
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["0.1ms", "1.0001s", "0.0001ms", "1.000001s", "0.333333h", "1ms0.5ms0.1ms", timedelta(microseconds=1)],
+)
+def test_parts_of_a_millisecond_are_refused_and_not_dropped(value: object) -> None:
+    with pytest.raises(InvalidValue, match="is too fine: lengths are whole milliseconds"):
+        parse_duration(value)
 
 
 def test_less_than_the_least_is_refused_with_both_ends() -> None:
