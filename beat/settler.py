@@ -76,7 +76,7 @@ class Settler:
         if not shards:
             return False
         with database_available():
-            found = unsettled(shards)
+            found = unsettled(shards, self._clock.now())
             for job_id in found:
                 self._settle(job_id)
         return len(found) == PAGE

@@ -42,7 +42,8 @@ RESCHEDULED = "rescheduled"
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a job's row asks for. ``anew``: its times are others than its runs were planned by.
+    """What a job's row asks for. ``anew``: its times are others than its runs were planned by;
+    ``replanned``: because of the schedule itself, and not of its jitter alone.
 
     ``spec_before``: the snapshot of what was last settled; ``job`` has the new one already. ``problem``:
     why the row cannot be read; its runs can be stopped, and else stay as they are until it is mended.
@@ -52,11 +53,12 @@ class Wanted:
     schedule: Schedule
     spec_before: UUID
     anew: bool = False
+    replanned: bool = False
     problem: str = ""
 
     def next_due(self, now: datetime) -> datetime | None:
         """The planned time of the occurrence that follows now; of a new schedule, its first."""
-        return self.schedule.first_fire(now) if self.anew else self.schedule.next_fire(now)
+        return self.schedule.first_fire(now) if self.replanned else self.schedule.next_fire(now)
 
     def moves(self, run: LiveRun, now: datetime) -> bool:
         """Whether ``run`` is an occurrence to come that was planned by other times."""
@@ -76,9 +78,10 @@ def wanted(job: Job, now: datetime) -> Wanted:
     spec_before, before = job.spec_id, job.spec.body
     job.schedule = schedule_of(job).anchored(now).to_json()
     spec = spec_of(job)
-    anew = (before["schedule"], before.get("jitter_s", 0.0)) != (job.schedule, spec.jitter_s)
+    replanned = before["schedule"] != job.schedule
+    anew = replanned or before.get("jitter_s", 0.0) != spec.jitter_s
     job.spec = store_spec(spec)
-    return Wanted(job, schedule_of(job), spec_before, anew)
+    return Wanted(job, schedule_of(job), spec_before, anew, replanned)
 
 
 def concerned(aim: Wanted, run: LiveRun) -> bool:
@@ -162,7 +165,7 @@ def _plan(aim: Wanted, due: datetime | None, *, parked: bool) -> list[Entry]:
     if parked:
         new = replace(new, check_at=held(due_time(aim.job, due)))
     made = insert([new])
-    if made or not aim.anew:
+    if made or not aim.replanned:
         return made
     # It was planned before, and ended when the schedule was changed: this one is another run.
     key = f"revision {aim.job.revision}"

@@ -18,25 +18,32 @@ stays unsettled, and the beats do it; doing it twice changes nothing.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
+from itertools import islice
+from time import sleep
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
+from psycopg.errors import LockNotAvailable
 
 from executions.entries import Entry
+from executions.ids import lowest_id
 from executions.redirection import RunBusy, Withdrawn, live_runs, send_again, withdraw
 from jobs.alignment import Wanted, align, as_begun, concerned, wanted
 from jobs.models import Job, Missed
 from jobs.queries import JOBS
+from scheduler_project.kernel.backoff import exponential
 from scheduler_project.kernel.errors import RetryableError
 
 logger = logging.getLogger(__name__)
 
 TRIES = 5
-PAGE = 500
+PAGE = 100
+NEAR = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,22 +64,43 @@ def _settle_or_leave(job_id: UUID, now: datetime) -> None:
         logger.warning("settling_left_to_beats", extra={"job": job_id, "error": error.message})
 
 
-def unsettled(shards: Sequence[int]) -> list[UUID]:
-    """Jobs of these shards whose changes have not been carried out; at most PAGE."""
+def unsettled(shards: Sequence[int], now: datetime) -> list[UUID]:
+    """Jobs of these shards whose changes have not been carried out, the most urgent first; at most PAGE."""
+    near = [lowest_id(now - NEAR), lowest_id(now + NEAR)]
     with connection.cursor() as cursor:
-        cursor.execute(JOBS["unsettled"], [list(shards), PAGE])
+        cursor.execute(JOBS["unsettled"], [list(shards), *near, PAGE])
         return [row[0] for row in cursor.fetchall()]
 
 
 def settle(job_id: UUID, now: datetime) -> None:
-    """Bring the runs of a job in line with its row. StoreUnavailable, RunBusy: not now, but later."""
-    for _ in range(TRIES):
-        try:
-            _settle(job_id, now)
-        except RunBusy:
-            continue
-        return
+    """Bring the runs of a job in line with its row. StoreUnavailable, RunBusy: not now, but later.
+
+    One at a time: of two that call the same runs back, the one that comes too late would leave them so.
+    """
+    with _alone(job_id):
+        for delay in islice(exponential(first=0.01), TRIES):
+            try:
+                _settle(job_id, now)
+            except RunBusy:
+                sleep(delay)
+                continue
+            return
     raise RunBusy(f"The runs of job {job_id} change all the time; it is settled later.")
+
+
+@contextmanager
+def _alone(job_id: UUID) -> Iterator[None]:
+    with connection.cursor() as cursor:
+        try:
+            cursor.execute(JOBS["settle_alone"], [str(job_id)])
+        except OperationalError as error:
+            if isinstance(error.__cause__, LockNotAvailable):
+                raise RunBusy(f"Job {job_id} is being settled for long; it is settled later.") from error
+            raise
+        try:
+            yield
+        finally:
+            cursor.execute(JOBS["settled"], [str(job_id)])
 
 
 def _settle(job_id: UUID, now: datetime) -> None:
@@ -100,7 +128,9 @@ def _align(aim: Wanted, withdrawn: Withdrawn, now: datetime) -> _Aligned:
             if concerned(aim, run):
                 withdrawn.check(run, now)
         same = Job.objects.filter(id=job.id)
-        on_resume = job.on_resume if aim.problem else Missed.SKIP
-        same.update(spec_id=job.spec_id, schedule=job.schedule, on_resume=on_resume, problem=aim.problem)
+        if aim.problem:
+            same.update(problem=aim.problem)
+        else:
+            same.update(spec_id=job.spec_id, schedule=job.schedule, on_resume=Missed.SKIP, problem="")
         entries = align(aim, [as_begun(run) if run.id in withdrawn.begun else run for run in runs], now)
         return _Aligned(same.values_list("revision", flat=True).get(), entries)

@@ -27,8 +27,22 @@ FROM (
 SELECT id FROM jobs_job WHERE id = ANY(%s) ORDER BY id FOR KEY SHARE
 
 -- name: unsettled
--- The jobs of some shards whose changes have not been carried out.
-SELECT id FROM jobs_job WHERE shard = ANY(%s) AND revision <> settled_revision ORDER BY id LIMIT %s
+-- The jobs of some shards whose changes have not been carried out; first those with a run that is due soonest (of the
+-- runs planned between two times, as bounds of their ids).
+SELECT j.id FROM jobs_job j
+WHERE j.shard = ANY(%s) AND j.revision <> j.settled_revision
+ORDER BY (
+    SELECT min(e.check_at) FROM executions_execution e
+    WHERE e.job_id = j.id AND e.finished_at IS NULL AND e.state = 'Waiting' AND e.id BETWEEN %s AND %s), j.id
+LIMIT %s
+
+-- name: settle_alone
+-- Of those who would settle a job one does; the others wait.
+SELECT pg_advisory_lock(hashtextextended(%s, 0))
+
+-- name: settled
+-- Undoes settle_alone.
+SELECT pg_advisory_unlock(hashtextextended(%s, 0))
 
 -- name: last_planned
 -- The planned time of the last occurrence of a job up to now.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -22,6 +23,7 @@ from jobs.changes import settle, unsettled
 from jobs.definitions import definition_body, read_definition
 from jobs.models import Job, Missed
 from scheduler_project.kernel.clock import utcnow
+from tests.integration.executions.test_transitions import in_threads
 from tests.integration.jobs.chain import new_job
 from tests.integration.making import COMPLETED, FAILED, STARTED, said
 
@@ -223,9 +225,9 @@ def test_sql_by_hand_is_carried_out_by_whoever_settles(window: Window, now: date
     job = new_job("now", now)
     (old,) = send(window, job)
     sql(f"UPDATE jobs_job SET {assign}")
-    assert unsettled([job.shard]) == [job.id]
+    assert unsettled([job.shard], utcnow()) == [job.id]
     settle(job.id, now)
-    assert unsettled([job.shard]) == []
+    assert unsettled([job.shard], utcnow()) == []
     (new,) = send(window, job)
     assert (claim(window, old), claim(window, new)) == (Claimed.STALE, Claimed.WON)
     assert waiting(job).spec_id == Job.objects.get(id=job.id).spec_id
@@ -241,7 +243,7 @@ def test_a_run_that_fails_after_its_job_was_stopped_is_not_tried_again(
     assert is_settled(job)
     (run,) = runs(job)
     record([said(FAILED, run.id)], now)
-    assert unsettled([job.shard]) == [job.id]
+    assert unsettled([job.shard], utcnow()) == [job.id]
     settle(job.id, now)
     run.refresh_from_db()
     assert (run.state, run.attempt) == (state, 2)
@@ -268,7 +270,7 @@ def test_a_job_that_is_deleted_past_the_services_is_archived(by: str, now: datet
 
     delete()
     delete()
-    assert unsettled([job.shard]) == [job.id]
+    assert unsettled([job.shard], utcnow()) == [job.id]
     settle(job.id, now)
     run.refresh_from_db()
     assert (run.state, run.reason) == ("Cancelled", "deleted")
@@ -301,7 +303,7 @@ def test_a_row_that_cannot_be_read_says_so_and_is_mended_by_the_next_change(
     settle(job.id, now)
     job.refresh_from_db()
     assert job.problem.startswith(assign.split(maxsplit=1)[0])
-    assert unsettled([job.shard]) == []
+    assert unsettled([job.shard], utcnow()) == []
     assert waiting(job).id == before.id
     mended = Job.objects.filter(id=job.id)
     mended.update(schedule={"every": "3h"}, env={}, command="true", parameters={})
@@ -399,3 +401,50 @@ def test_a_job_that_cannot_be_read_can_be_stopped(now: datetime) -> None:
     sql("UPDATE jobs_job SET env = '5'")
     services.archive_job(Job.objects.get(id=job.id), root(), now)
     assert {run.state for run in runs(job)} == {"Cancelled"}
+
+
+def test_of_several_who_settle_at_once_one_does_and_the_run_is_sent_again(
+    window: Window, now: datetime
+) -> None:
+    for number in range(8):
+        job = new_job("now", now, name=f"raced {number}")
+        (old,) = send(window, job)
+        Job.objects.filter(id=job.id).update(command="false")
+        assert in_threads(*[partial(settle, job.id, now)] * 3) == []
+        run = waiting(job)
+        assert is_settled(job)
+        assert run.generation % 2 == 0
+        (new,) = send(window, job)
+        assert (claim(window, old), claim(window, new)) == (Claimed.STALE, Claimed.WON)
+
+
+@pytest.mark.parametrize("by", ["service", "sql"])
+def test_new_jitter_runs_nothing_again(by: str, now: datetime) -> None:
+    job = new_job("now", now)
+    record([said(STARTED, waiting(job).id), said(COMPLETED, waiting(job).id)], now)
+    if by == "service":
+        change(job, now, jitter="5s")
+    else:
+        Job.objects.filter(id=job.id).update(jitter=5 * SECOND)
+        settle(job.id, now)
+    assert [run.state for run in runs(job)] == ["Completed Normally"]
+    assert is_settled(job)
+
+
+def test_the_most_urgent_change_is_carried_out_first(now: datetime) -> None:
+    jobs = [
+        new_job({"at": (now + hours * HOUR).isoformat()}, now, name=f"in {hours} hours")
+        for hours in (5, 1, 9, 3)
+    ]
+    Job.objects.update(shard=3, command="false")
+    assert unsettled([3], now) == [jobs[1].id, jobs[3].id, jobs[0].id, jobs[2].id]
+
+
+def test_null_for_a_schedule_is_said_and_the_job_can_be_stopped(now: datetime) -> None:
+    job = new_job("now", now)
+    sql("UPDATE jobs_job SET schedule = 'null'::jsonb")
+    settle(job.id, now)
+    assert is_settled(job)
+    assert "schedule" in job.problem
+    services.archive_job(job, root(), now)
+    assert [run.state for run in runs(job)] == ["Cancelled"]
