@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from jobs.crontabs.commands import PLAIN_SHELLS, escape_template, script_of
 from jobs.crontabs.lines import Complaint, Crontab, Entry
 from jobs.crontabs.naming import names_of
 from jobs.crontabs.settings import Setting
-from jobs.definitions import JobDefinition, read_definition
-from scheduler_project.kernel.errors import InvalidFields
+from jobs.definitions import JobDefinition, read_definition, read_field
+from scheduler_project.kernel.errors import InvalidFields, InvalidValue
+from scheduler_project.kernel.texts import shown
 
 LONGEST_DELAY_MINUTES = 24 * 60
 _TERM = re.compile(
@@ -45,8 +47,15 @@ class Carried:
 def carry_over(crontab: Crontab, carriage: Carriage) -> tuple[list[Carried], list[Complaint]]:
     """The jobs, and whatever cannot be carried over, both by line."""
     jobs: list[Carried] = []
-    complaints = [*crontab.complaints, *_on_settings(crontab), *_on_users(crontab)]
-    for entry, name in zip(crontab.entries, names_of(crontab.entries, carriage.name_prefix), strict=True):
+    dropped = _dropped(crontab)
+    complaints = [
+        *crontab.complaints,
+        *dropped.values(),
+        *_on_settings(crontab, dropped),
+        *_on_users(crontab),
+    ]
+    entries = [_without(entry, dropped) for entry in crontab.entries]
+    for entry, name in zip(entries, names_of(entries, carriage.name_prefix), strict=True):
         if refusal := _refusal(entry):
             complaints.append(Complaint(entry.line, refusal))
             continue
@@ -72,10 +81,48 @@ def _refusal(entry: Entry) -> str:
             )
         if bad := next((term for term in part.split(",") if not _TERM.fullmatch(term)), None):
             return f"{bad!r} in {entry.times!r} is not carried over: cron itself would refuse it."
-    delay = entry.setting("RANDOM_DELAY", "0")
-    if not (delay.isascii() and delay.isdigit() and int(delay) <= LONGEST_DELAY_MINUTES):
-        return f"RANDOM_DELAY is {delay!r}: it is a number of minutes from 0 to {LONGEST_DELAY_MINUTES}."
     return ""
+
+
+def _dropped(crontab: Crontab) -> dict[int, Complaint]:
+    """The settings that no job can have, by their line: the entries below them go without."""
+    settings = [setting for entry in crontab.entries for setting in entry.settings.values()]
+    below = Counter(setting.line for setting in settings)
+    dropped: dict[int, Complaint] = {}
+    for setting in {setting.line: setting for setting in settings}.values():
+        if refusal := _unusable(setting):
+            entries = "1 entry" if below[setting.line] == 1 else f"{below[setting.line]} entries"
+            text = f"{refusal} It is left out, and missing for {entries} below."
+            dropped[setting.line] = Complaint(setting.line, text)
+    return dropped
+
+
+def _unusable(setting: Setting) -> str:
+    """Why no job can have the setting; empty where one can."""
+    if setting.name == "RANDOM_DELAY":
+        return "" if _minutes(setting.value) is not None else _on_wrong_delay(setting)
+    if setting.name in _NOT_IN_ENVIRONMENT or setting.name in _ON_SETTINGS_DROPPED:
+        return ""
+    try:
+        read_field("env", {setting.name: escape_template(setting.value)})
+    except InvalidValue as error:
+        return error.message
+    return ""
+
+
+def _minutes(delay: str) -> int | None:
+    within = delay.isascii() and delay.isdigit() and len(delay) < 10 and int(delay) <= LONGEST_DELAY_MINUTES
+    return int(delay) if within else None
+
+
+def _on_wrong_delay(setting: Setting) -> str:
+    most = LONGEST_DELAY_MINUTES
+    return f"RANDOM_DELAY is {shown(setting.value)}: it is a number of minutes from 0 to {most}."
+
+
+def _without(entry: Entry, dropped: Mapping[int, Complaint]) -> Entry:
+    kept = {name: setting for name, setting in entry.settings.items() if setting.line not in dropped}
+    return replace(entry, settings=kept)
 
 
 def _body(entry: Entry, name: str, carriage: Carriage) -> dict[str, Any]:
@@ -90,7 +137,7 @@ def _body(entry: Entry, name: str, carriage: Carriage) -> dict[str, Any]:
         "schedule": {"cron": entry.times, "timezone": entry.setting("CRON_TZ") or carriage.timezone},
         "overlap": carriage.overlap,
         "misfire": carriage.misfire,
-        "jitter": f"{int(entry.setting('RANDOM_DELAY', '0'))}m",
+        "jitter": f"{_minutes(entry.setting('RANDOM_DELAY', '0'))}m",
     }
 
 
@@ -116,12 +163,12 @@ def _on_users(crontab: Crontab) -> Iterator[Complaint]:
         yield Complaint(line, f"It ran as {user}; a run has the user of its container or worker.")
 
 
-def _on_settings(crontab: Crontab) -> Iterator[Complaint]:
-    """What there is to say of each setting that an entry has, once."""
+def _on_settings(crontab: Crontab, dropped: Mapping[int, Complaint]) -> Iterator[Complaint]:
+    """What there is to say of each setting that an entry has and keeps, once."""
     settings = {setting.line: setting for entry in crontab.entries for setting in entry.settings.values()}
     for setting in settings.values():
         told = {**_ON_SETTINGS, **_ON_SETTINGS_DROPPED}.get(setting.name)
-        if told is not None and (text := told(setting)):
+        if setting.line not in dropped and told is not None and (text := told(setting)):
             yield Complaint(setting.line, text)
 
 
@@ -134,6 +181,8 @@ def _on_mail(setting: Setting) -> str:
 
 
 def _on_random_delay(setting: Setting) -> str:
+    if not _minutes(setting.value):
+        return ""
     return (
         f"RANDOM_DELAY={setting.value} becomes jitter: each job's delay is its own and stays the same, "
         "while cron draws one for all at its start."

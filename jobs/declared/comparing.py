@@ -47,11 +47,13 @@ class Step:
 @dataclass(frozen=True, slots=True)
 class Origin:
     """``name`` is what the jobs of these files are marked with. ``prune``: those that the files no longer
-    declare are archived. ``adopt``: a job of the same name that has another mark, or none, becomes theirs."""
+    declare are archived. ``adopt``: a job of the same name that has another mark, or none, becomes theirs.
+    ``way_out``: what to do where one has, in the words of the command."""
 
     name: str
     prune: bool = False
     adopt: bool = False
+    way_out: str = "give --adopt to take it over"
 
 
 def plan_steps(wanted: Sequence[Wanted], origin: Origin) -> list[Step]:
@@ -80,7 +82,7 @@ def _on_stranger(wanted: Wanted, job: Job | None, origin: Origin) -> Iterator[Pr
     if job is None or job.managed_by == origin.name or origin.adopt:
         return
     whose = f"belongs to {job.managed_by!r}" if job.managed_by else "was not made from files"
-    text = f"{wanted.definition.owner} has a job of this name that {whose}: give --adopt to take it over."
+    text = f"{wanted.definition.owner} has a job of this name that {whose}: {origin.way_out}."
     yield Problem(wanted.place, "name", text)
 
 

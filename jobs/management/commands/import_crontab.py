@@ -19,7 +19,7 @@ from jobs.schedules.zones import check_zone
 from scheduler_project.kernel.clock import utcnow
 from scheduler_project.kernel.errors import InvalidValue
 
-ORIGIN = "import_crontab"
+ORIGIN = Origin("import_crontab", way_out="rename it, or give these jobs a --name-prefix")
 
 
 class Command(BaseCommand):
@@ -56,7 +56,7 @@ class Command(BaseCommand):
         wanted = [Wanted(job.definition, place) for job, place in zip(jobs, places, strict=True)]
         try:
             with taking_turns():
-                steps = plan_steps(wanted, Origin(ORIGIN))
+                steps = plan_steps(wanted, ORIGIN)
                 self._show(jobs, steps, options)
                 self._complain(complaints)
                 self._apply(steps, options)

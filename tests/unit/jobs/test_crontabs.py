@@ -306,13 +306,30 @@ def test_an_entry_that_cannot_be_carried_over_is_told_with_its_line(line: str, p
     assert part in complaint.text
 
 
-@pytest.mark.parametrize(
-    "setting", ["CRON_TZ=Mars/Olympus", "RANDOM_DELAY=soon", "RANDOM_DELAY=1441", "A-B=1"]
-)
-def test_a_setting_that_makes_no_sense_is_told_at_the_entry(setting: str) -> None:
-    jobs, complaints = carried(f"{setting}\n0 1 * * * a\n")
+def test_without_its_zone_an_entry_would_run_at_another_time() -> None:
+    jobs, complaints = carried("CRON_TZ=Mars/Olympus\n0 1 * * * a\n")
     assert jobs == []
     assert 2 in [complaint.line for complaint in complaints]
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        *("RANDOM_DELAY=soon", "RANDOM_DELAY=1441", "RANDOM_DELAY=" + "9" * 5000, "A-B=1", "Ünï=x"),
+        *('"F F"=x', "PUNCTUAL_X=1", "PARAM_X=1", "A=\0", "A=" + "x" * 70_000),
+    ],
+    ids=lambda setting: setting[:16],
+)
+def test_a_setting_that_no_job_can_have_is_told_once_and_costs_no_entry(setting: str) -> None:
+    (first, second), (complaint,) = carried(f"B=2\n{setting}\n0 1 * * * a\n0 2 * * * b\n")
+    assert (first.env, second.env, first.jitter) == ({"B": "2"}, {"B": "2"}, timedelta(0))
+    assert complaint.line == 2
+    assert complaint.text.endswith("It is left out, and missing for 2 entries below.")
+    assert "jitter" not in complaint.text
+
+
+def test_no_delay_becomes_no_jitter() -> None:
+    assert only("RANDOM_DELAY=0\n0 1 * * * a\n")[1] == []
 
 
 def test_all_of_cronies_example_is_carried_over() -> None:
