@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from uuid import UUID
 
+from django.db import connection
 from django.db.models import F
 
 from executions.planning import BegunRun, EndedRun, NewExecution, Progress
@@ -15,12 +17,15 @@ from jobs.models import Job
 from jobs.occurrences import followed
 from jobs.overlaps import (
     FOLLOW_AT_THE_BEGINNING,
+    FORBID,
+    QUEUE,
     REPLACE,
     following_beginning,
     following_catch_up,
     following_end,
 )
 from jobs.parking import release_parked
+from jobs.queries import JOBS
 
 CHAIN = (Trigger.SCHEDULE, Trigger.CATCH_UP)
 
@@ -40,7 +45,13 @@ def plan(progress: Progress, now: datetime) -> list[NewExecution]:
         if run.job_id in beside and run.job_id in jobs
         for row in _after_beginning(jobs[run.job_id], run, run.id in over, now)
     ]
-    new += [row for run in ended if run.job_id in jobs for row in _after_end(jobs[run.job_id], run, now)]
+    last = _last_of_chains(jobs, ended)
+    new += [
+        row
+        for run in ended
+        if run.job_id in jobs
+        for row in _after_end(jobs[run.job_id], last.get(run.id, run), run.id in last, now)
+    ]
     return new + release_parked(_waited_for(jobs, ended), now)
 
 
@@ -64,17 +75,80 @@ def _after_beginning(job: Job, run: BegunRun, over: bool, now: datetime) -> list
     )
 
 
-def _after_end(job: Job, run: EndedRun, now: datetime) -> list[NewExecution]:
+def _after_end(job: Job, run: EndedRun, last: bool, now: datetime) -> list[NewExecution]:
+    """``last``: the chain of the job goes on from this end."""
     if run.trigger is Trigger.CATCH_UP:
         until = run.catch_up_until or run.scheduled_for
         return followed(
-            job, lambda rules: following_catch_up(rules, run.scheduled_for, until, run.finished_at), now
+            job,
+            lambda rules: following_catch_up(
+                rules if last else replace(rules, overlap=FORBID), run.scheduled_for, until, run.finished_at
+            ),
+            now,
         )
     if job.overlap in FOLLOW_AT_THE_BEGINNING:  # made already, unless it never began
         return [] if run.begun else _after_beginning(job, _as_begun(run), True, now)
+    if not last:
+        return []
     return followed(
         job, lambda rules: following_end(rules, run.scheduled_for, run.started_at, run.finished_at), now
     )
+
+
+def _last_of_chains(jobs: Mapping[UUID, Job], ended: Iterable[EndedRun]) -> dict[UUID, EndedRun]:
+    """The ends that a next is made for: of each job one, and only where no other run of its chain lives.
+
+    A job that has had ``allow`` or ``replace`` may have several runs under way: each of them making a next
+    would be a chain of its own, for ever.
+    """
+    chains: dict[UUID, list[EndedRun]] = {}
+    for run in ended:
+        if run.job_id in jobs and _carries_chain(jobs[run.job_id], run):
+            chains.setdefault(run.job_id, []).append(run)
+    alive = _alive(list(chains))
+    planned = _latest_planned([job_id for job_id in chains if jobs[job_id].overlap == QUEUE])
+    return dict(_last(runs, planned.get(job_id)) for job_id, runs in chains.items() if job_id not in alive)
+
+
+def _carries_chain(job: Job, run: EndedRun) -> bool:
+    """Whether the next is made when ``run`` ends."""
+    return job.overlap == QUEUE or (job.overlap == FORBID and run.trigger is Trigger.SCHEDULE)
+
+
+def _last(runs: Collection[EndedRun], planned: datetime | None) -> tuple[UUID, EndedRun]:
+    """The run that ended last, by its id; all that is ``planned`` is behind it."""
+    run = max(runs, key=lambda one: (one.finished_at, one.scheduled_for))
+    if run.trigger is Trigger.CATCH_UP:
+        return run.id, run
+    known = [one.scheduled_for for one in runs if one.trigger is Trigger.SCHEDULE]
+    return run.id, replace(run, scheduled_for=max([*known, planned or run.scheduled_for]))
+
+
+def _latest_planned(job_ids: list[UUID]) -> dict[UUID, datetime]:
+    """Of a queue each fire runs once: where its next is looked for, none may be planned already."""
+    if not job_ids:
+        return {}
+    with connection.cursor() as cursor:
+        cursor.execute(JOBS["latest_of_chains"], [job_ids])
+        return dict(cursor.fetchall())
+
+
+def _alive(job_ids: list[UUID]) -> set[UUID]:
+    """The jobs of whose chain a run lives. Of two that end at once, one must see the end of the other."""
+    found = _chains_alive(job_ids)
+    if not found:
+        return found
+    with connection.cursor() as cursor:
+        cursor.execute(JOBS["keep_chains"], [sorted(found)])
+    return _chains_alive(list(found))
+
+
+def _chains_alive(job_ids: list[UUID]) -> set[UUID]:
+    if not job_ids:
+        return set()
+    with connection.cursor() as cursor:
+        cursor.execute(JOBS["chains_alive"], [job_ids])
+        return {job_id for (job_id,) in cursor.fetchall()}
 
 
 def _as_begun(run: EndedRun) -> BegunRun:

@@ -26,6 +26,27 @@ FROM (
 -- Keeps jobs from being settled (which locks them FOR UPDATE) until the transaction ends; editing them goes on.
 SELECT id FROM jobs_job WHERE id = ANY(%s) ORDER BY id FOR KEY SHARE
 
+-- name: chains_alive
+-- Those of some jobs, whose next run is made when one ends, of whose chain a run has not ended.
+SELECT DISTINCT e.job_id
+FROM executions_execution e JOIN jobs_job j ON j.id = e.job_id
+WHERE e.job_id = ANY(%s) AND e.finished_at IS NULL AND e.state IN ('Waiting', 'Active')
+  AND (e.trigger = 'schedule' OR e.trigger = 'catchup' AND j.overlap = 'queue')
+
+-- name: keep_chains
+-- Held to the end of the transaction: the ends of two runs of one job wait for each other.
+SELECT id FROM jobs_job WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE
+
+-- name: latest_of_chains
+-- The planned time of the latest run of each job's chain: from the index on (job, id), newest partition first.
+SELECT job.id, latest.scheduled_for
+FROM unnest(%s::uuid[]) AS job (id)
+CROSS JOIN LATERAL (
+    SELECT e.scheduled_for FROM executions_execution e
+    WHERE e.job_id = job.id AND e.trigger IN ('schedule', 'catchup')
+    ORDER BY e.id DESC
+    LIMIT 1) latest
+
 -- name: unsettled
 -- The jobs of some shards whose changes have not been carried out; first those with a run that is due soonest (of the
 -- runs planned between two times, as bounds of their ids).
