@@ -81,6 +81,7 @@ class Execution(models.Model):
     catch_up_until = models.DateTimeField(
         null=True, editable=False, help_text="The last of the missed fires that are run after this one."
     )
+    moved_to = models.DateTimeField(null=True, editable=False, help_text="The time that somebody gave it.")
     most_active = models.SmallIntegerField(
         null=True, editable=False, help_text="How many backfill runs of the job may be under way at once."
     )

@@ -73,12 +73,14 @@ class EndedRun:
 class Progress:
     """The runs of one batch that have begun, and those that have ended.
 
-    ``retried``: the jobs of those that wait for another attempt.
+    ``retried``: the jobs of those that wait for another attempt. ``moved``: those that wait for a time that
+    somebody gave them; what follows is what would if they had ended, unstarted, when they were moved.
     """
 
     begun: Sequence[BegunRun] = ()
     ended: Sequence[EndedRun] = ()
     retried: Collection[UUID] = ()
+    moved: Sequence[EndedRun] = ()
 
 
 Planner = Callable[[Progress, datetime], list[NewExecution]]
@@ -93,6 +95,6 @@ def register_planner(planner: Planner) -> None:
 
 def plan_next(progress: Progress, now: datetime) -> list[NewExecution]:
     """The executions that follow: called inside the transaction in which the runs begin and end."""
-    if not (progress.begun or progress.ended or progress.retried):
+    if not (progress.begun or progress.ended or progress.retried or progress.moved):
         return []
     return [new for planner in _planners for new in planner(progress, now)]

@@ -58,6 +58,7 @@ class LiveRun:
     scheduled_for: datetime
     check_at: datetime | None
     queued_at: datetime | None
+    moved_to: datetime | None
 
     @property
     def waits(self) -> bool:
@@ -83,13 +84,17 @@ class LiveRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redirection:
-    """What a run that waits is to be from now on; ``check_at``: when it is due. None: as it is."""
+    """What a run that waits is to be from now on; ``check_at``: when it is due. None: as it is.
+
+    ``moved_to``: somebody gives it this time, whatever its job's schedule says.
+    """
 
     spec_id: UUID
     check_at: datetime
     owner_id: int | None = None
     reason: str | None = None
     message: str | None = None
+    moved_to: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +178,7 @@ def redirect(changes: Sequence[tuple[LiveRun, Redirection]]) -> list[Entry]:
                 [change.owner_id for change in wanted],
                 [change.reason for change in wanted],
                 [change.message for change in wanted],
+                [change.moved_to for change in wanted],
             ],
         )
         done = {row[0] for row in cursor.fetchall()}

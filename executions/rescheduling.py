@@ -1,8 +1,12 @@
-"""Moving one waiting run to another time: it keeps its id, its planned time and its history."""
+"""Moving one waiting run to another time: it keeps its id, its planned time and its history.
+
+Only this run moves: it leaves its schedule (trigger ``moved``), whose next occurrence is made in the same
+transaction, by its planned time. It runs when it was told to, beside whatever else the job runs then.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
@@ -10,7 +14,9 @@ from django.db import transaction
 
 from executions.entries import Entry
 from executions.events import Event
+from executions.holding import held, is_held
 from executions.models import Execution
+from executions.planning import EndedRun, NewExecution, Progress, plan_next
 from executions.redirection import (
     LiveRun,
     Redirection,
@@ -21,8 +27,8 @@ from executions.redirection import (
     send_again,
     withdraw,
 )
-from executions.states import EventType
-from executions.transitions import append_history
+from executions.states import EventType, State, Trigger
+from executions.transitions import append_history, insert
 from scheduler_project.kernel.durations import LONGEST, format_duration
 from scheduler_project.kernel.errors import Conflict, InvalidFields, NotFound
 
@@ -80,7 +86,9 @@ def _waiting(execution_id: UUID, *, lock: bool = False) -> LiveRun:
 
 def _move(run: LiveRun, withdrawn: Withdrawn, move: _Move) -> list[Entry]:
     withdrawn.check(run, move.now)
-    wanted = Redirection(spec_id=run.spec_id, check_at=move.due, reason=RESCHEDULED, message=move.message)
+    wanted = Redirection(
+        spec_id=run.spec_id, check_at=move.due, reason=RESCHEDULED, message=move.message, moved_to=move.due
+    )
     event = Event(
         type=EventType.RESUMED,
         execution_id=run.id,
@@ -90,4 +98,28 @@ def _move(run: LiveRun, withdrawn: Withdrawn, move: _Move) -> list[Entry]:
         message=move.message,
     )
     append_history([event])
-    return redirect([(run, wanted)])
+    entries = redirect([(run, wanted)])
+    return [*entries, *insert(_following(run, move.now))]
+
+
+def _following(run: LiveRun, now: datetime) -> list[NewExecution]:
+    """What its schedule goes on with; an occurrence that waited for another run leaves that to the next."""
+    new = plan_next(Progress(moved=[_as_ended(run, now)]), now)
+    if run.trigger is not Trigger.SCHEDULE or run.check_at is None or not is_held(run.check_at):
+        return new
+    return [item if item.check_at is None else replace(item, check_at=held(item.check_at)) for item in new]
+
+
+def _as_ended(run: LiveRun, now: datetime) -> EndedRun:
+    row = Execution.objects.get(id=run.id)
+    return EndedRun(
+        id=run.id,
+        job_id=run.job_id,
+        trigger=run.trigger,
+        scheduled_for=run.scheduled_for,
+        state=State.WAITING,
+        started_at=row.first_started_at,
+        finished_at=now,
+        begun=run.queued_at is not None or run.attempt > 1,
+        catch_up_until=row.catch_up_until,
+    )

@@ -47,12 +47,16 @@ OUTCOMES = frozenset({EventType.COMPLETED, EventType.FAILED, EventType.CANCELLED
 
 
 class Trigger(StrEnum):
-    """What asked for a run: its schedule, at its time or later (catchup), or somebody."""
+    """What asked for a run: its schedule, at its time or later (catchup), or somebody.
+
+    Moved: somebody gave it another time, so that it has left its schedule, or its backfill.
+    """
 
     SCHEDULE = "schedule"
     CATCH_UP = "catchup"
     MANUAL = "manual"
     BACKFILL = "backfill"
+    MOVED = "moved"
 
 
 HOLDABLE = frozenset({Trigger.CATCH_UP, Trigger.BACKFILL})

@@ -3,7 +3,7 @@
 deleted       whatever waits is cancelled
 paused        whatever waits is Paused, and no occurrence is planned
 schedule      occurrences that it does not plan any more are cancelled (``rescheduled``), and the next one
-              from now on is made; what is due already runs
+              from now on is made; what is due already runs, and what somebody moved runs when it was moved to
 anything      what waits and had the job's snapshot gets the new one; what has one of its own (a run with
               overrides, the retry of a run that began before an earlier change) keeps it
 resumed       what is Paused waits again; of the times missed meanwhile, by ``on_resume``
@@ -34,6 +34,7 @@ from jobs.queries import JOBS
 from jobs.resuming import due_by_plan, is_occurrence, resume
 from jobs.schedules import Now, Schedule
 from jobs.snapshots import check_row, spec_of, store_spec
+from scheduler_project.kernel.clock import MICROSECOND
 from scheduler_project.kernel.errors import InvalidValue
 
 DELETED = "deleted"
@@ -118,7 +119,7 @@ def align(aim: Wanted, runs: Sequence[LiveRun], now: datetime) -> list[Entry]:
     if any(_keeps_chain(aim.job, run) for run in kept):
         return entries
     if not settled and not aim.anew and aim.schedule.recurring:
-        return [*entries, *_continue(aim.job, now)]
+        return [*entries, *_continue(aim, now)]
     parked = any(run.check_at is not None and is_held(run.check_at) for run in moved)
     return [*entries, *_plan(aim, due, parked=parked)]
 
@@ -159,6 +160,7 @@ def _record(kind: EventType, runs: Sequence[LiveRun], now: datetime, *, reason: 
 
 def _plan(aim: Wanted, due: datetime | None, *, parked: bool) -> list[Entry]:
     """The next occurrence; ``parked``: held for a run, as the one was that it takes the place of."""
+    due = _unspent(aim, due, Trigger.MOVED)
     if due is None:
         return []
     new = occurrence(aim.job, due)
@@ -172,12 +174,30 @@ def _plan(aim: Wanted, due: datetime | None, *, parked: bool) -> list[Entry]:
     return insert([replace(new, id=execution_id(aim.job.id, due, Trigger.SCHEDULE, aim.job.shard, key))])
 
 
-def _continue(job: Job, now: datetime) -> list[Entry]:
-    """Of what was planned since the last run, which ended while the job was paused."""
+def _continue(aim: Wanted, now: datetime) -> list[Entry]:
+    """Of what was planned since the last run, which ended while the job was paused, or before its time."""
+    job = aim.job
     with connection.cursor() as cursor:
         cursor.execute(JOBS["last_planned"], [job.id, now])
         last_planned = cursor.fetchone()[0]
-    return resume_chain(job, last_planned or now, now, Missed(job.on_resume))
+    entries = resume_chain(job, last_planned or now, now, Missed(job.on_resume))
+    due = aim.schedule.next_fire(now)
+    free = _unspent(aim, due, Trigger.SCHEDULE, Trigger.CATCH_UP, Trigger.MOVED)
+    if free is None or free == due or (entries and job.overlap == Overlap.QUEUE):
+        return entries
+    return [*entries, *insert([occurrence(job, free)])]
+
+
+def _unspent(aim: Wanted, due: datetime | None, *triggers: Trigger) -> datetime | None:
+    """The first fire from ``due`` on that is still to be planned for."""
+    if due is None:
+        return None
+    with connection.cursor() as cursor:
+        cursor.execute(JOBS["spent"], [aim.job.id, due - MICROSECOND, [str(trigger) for trigger in triggers]])
+        spent = {row[0] for row in cursor.fetchall()}
+    while due is not None and due in spent:
+        due = aim.schedule.next_fire(due)
+    return due
 
 
 def _keeps_chain(job: Job, run: LiveRun) -> bool:

@@ -8,8 +8,10 @@ from datetime import datetime
 from uuid import UUID
 
 from django.db import connection
-from django.db.models import Min, QuerySet
+from django.db.models import Case, Min, Q, QuerySet, When
+from django.db.models.functions import Coalesce
 
+from executions.holding import FIRST_HELD
 from executions.models import Execution
 from executions.policy import User, teams_seen_by
 from executions.states import State, Trigger
@@ -56,7 +58,7 @@ def find_job(job_id: UUID, user: User) -> Job:
 
 
 def next_runs(jobs: Collection[Job]) -> dict[UUID, datetime]:
-    """When each of these jobs is due next by its schedule; a job that has no run planned is left out.
+    """When each of these jobs is due next, by its schedule or because a run was moved; else it is left out.
 
     The shard and ``check_at`` are there for the partial index that knows only live runs: without
     them each job's whole past would be read.
@@ -66,9 +68,12 @@ def next_runs(jobs: Collection[Job]) -> dict[UUID, datetime]:
         shard__in={job.shard for job in jobs},
         check_at__isnull=False,
         state=str(State.WAITING),
-        trigger=str(Trigger.SCHEDULE),
+    ).filter(Q(trigger=str(Trigger.SCHEDULE)) | Q(moved_to__isnull=False))
+    due = Case(
+        When(attempt__gt=1, check_at__lt=FIRST_HELD, then="check_at"),  # a retry's planned time has passed
+        default=Coalesce("moved_to", "scheduled_for"),
     )
-    return dict(waiting.values_list("job_id").annotate(Min("scheduled_for")).order_by())
+    return dict(waiting.values_list("job_id").annotate(next=Min(due)).order_by())
 
 
 def latest_runs(jobs: Collection[Job]) -> dict[UUID, Execution]:

@@ -33,7 +33,7 @@ CHAIN = (Trigger.SCHEDULE, Trigger.CATCH_UP)
 def plan(progress: Progress, now: datetime) -> list[NewExecution]:
     """The next occurrences, the skipped blocks and the next of the missed fires that are caught up with."""
     _call_back(progress.retried)
-    ended = [run for run in progress.ended if run.trigger in CHAIN]
+    ended = [run for run in (*progress.ended, *progress.moved) if run.trigger in CHAIN]
     begun = [run for run in progress.begun if run.trigger is Trigger.SCHEDULE]
     beside = _followed_at_the_beginning({run.job_id for run in begun})
     concerned = beside | {run.job_id for run in ended}

@@ -64,7 +64,9 @@ def due_by_plan(job: Job, run: LiveRun) -> datetime:
 
 
 def _due_again(job: Job, run: LiveRun, now: datetime) -> datetime:
-    """What had to wait for leave to start has to again."""
+    """What was moved keeps its time; what had to wait for leave to start has to again."""
+    if run.moved_to is not None:
+        return max(now, run.moved_to)
     if run.trigger in HOLDABLE and run.attempt == 1:
         return held(run.scheduled_for)
     return max(now, due_by_plan(job, run)) if is_occurrence(run) else now

@@ -31,7 +31,7 @@ CROSS JOIN LATERAL (
 
 -- name: next_waiting
 -- The next occurrences of some jobs that wait for their time, and for nothing else.
-SELECT n.id, n.job_id, n.spec_id, n.trigger, n.state, n.attempt, n.generation, n.scheduled_for, n.check_at, n.queued_at
+SELECT n.id, n.job_id, n.spec_id, n.trigger, n.state, n.attempt, n.generation, n.scheduled_for, n.check_at, n.queued_at, n.moved_to
 FROM executions_execution n
 WHERE n.job_id = ANY(%(jobs)s) AND n.finished_at IS NULL
   AND n.trigger = 'schedule' AND n.state = 'Waiting' AND n.queued_at IS NULL AND n.check_at < %(first)s

@@ -2,7 +2,7 @@
 -- Recurring jobs of some shards, neither paused nor archived, that have no scheduled run that has not ended, with the
 -- planned time of their last; a page after a given id, since jobs past their end date are among them for ever.
 SELECT j.id, coalesce(
-    (SELECT max(e.scheduled_for) FROM executions_execution e WHERE e.job_id = j.id AND e.trigger IN ('schedule', 'catchup')),
+    (SELECT max(e.scheduled_for) FROM executions_execution e WHERE e.job_id = j.id AND e.trigger IN ('schedule', 'catchup', 'moved')),
     j.created_at)
 FROM jobs_job j
 WHERE j.shard = ANY(%s) AND j.schedule ?| %s AND j.paused_at IS NULL AND j.archived_at IS NULL AND j.id > %s AND NOT EXISTS (
@@ -68,7 +68,14 @@ SELECT pg_advisory_unlock(hashtextextended(%s, 0))
 -- name: last_planned
 -- The planned time of the last occurrence of a job up to now.
 SELECT max(scheduled_for) FROM executions_execution
-WHERE job_id = %s AND trigger IN ('schedule', 'catchup') AND scheduled_for <= %s
+WHERE job_id = %s AND trigger IN ('schedule', 'catchup', 'moved') AND scheduled_for <= %s
+
+-- name: spent
+-- The planned times of a job after a given one that no run is to be planned for again: they were moved, or have ended
+-- before their time, as runs of the given triggers. What another schedule took away may come back.
+SELECT scheduled_for FROM executions_execution
+WHERE job_id = %s AND scheduled_for > %s AND trigger = ANY(%s) AND (finished_at IS NOT NULL OR trigger = 'moved')
+  AND NOT (state = 'Cancelled' AND reason = 'rescheduled')
 
 -- name: take_turns
 -- Held to the end of the transaction: whoever brings the jobs in line with files does so alone.
