@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable
 
 from executions.claims import Attempt, Claims, Renewal
 from executions.store import StoreUnavailable
+from scheduler_project.kernel.clock import monotonic
 from scheduler_project.kernel.loop import BackgroundService
 
 logger = logging.getLogger(__name__)
@@ -25,6 +27,8 @@ class LeaseKeeper:
         self._lock = threading.Lock()
         self._answers: dict[Attempt, Renewal] = {}
         self._reserved: set[Attempt] = set()
+        self._ending: dict[Attempt, Callable[[], None]] = {}
+        self._renewed_at = monotonic()
         self._service = BackgroundService("leases", self._renew)
         self._service.start()
 
@@ -46,6 +50,17 @@ class LeaseKeeper:
             self._reserved.discard(attempt)
             self._answers.pop(attempt, None)
 
+    def end(self, attempt: Attempt, release: Callable[[], None]) -> bool:
+        """Renew it no more and ``release`` its claim: where Redis is away (False), as soon as it answers.
+
+        Until then this worker takes no second delivery of it.
+        """
+        with self._lock:
+            self._answers.pop(attempt, None)
+            self._reserved.add(attempt)
+            self._ending[attempt] = release
+        return self._release(attempt)
+
     def answer(self, attempt: Attempt) -> Renewal:
         """What the last renewal of a held claim said."""
         with self._lock:
@@ -56,18 +71,40 @@ class LeaseKeeper:
         self._renew()
         return self.answer(attempt)
 
+    def current(self, attempt: Attempt) -> Renewal:
+        """The last answer where it is fresh: a process that was stalled does not know what it still holds."""
+        stale = monotonic() - self._renewed_at > 2 * PERIOD_S
+        return self.renewed(attempt) if stale else self.answer(attempt)
+
     def close(self) -> None:
         self._service.stop()
 
+    def _release(self, attempt: Attempt) -> bool:
+        release = self._ending.get(attempt)
+        try:
+            if release is not None:
+                release()
+        except StoreUnavailable:
+            return False
+        with self._lock:
+            self._ending.pop(attempt, None)
+            self._reserved.discard(attempt)
+        return True
+
     def _renew(self) -> float:
+        for attempt in list(self._ending):
+            if not self._release(attempt):
+                break
         with self._lock:
             held = list(self._answers)
+        asked_at = monotonic()
         try:
             answers = self._claims.renew(held)
         except StoreUnavailable as error:
             logger.warning("leases_not_renewed", extra={"runs": len(held), "error": error.message})
             return PERIOD_S
         with self._lock:
+            self._renewed_at = asked_at
             for attempt, answer in zip(held, answers, strict=True):
                 if attempt in self._answers:
                     self._answers[attempt] = answer

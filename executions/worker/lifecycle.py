@@ -47,12 +47,13 @@ from scheduler_project.kernel.texts import shortened
 logger = logging.getLogger(__name__)
 
 TEMPLATE_REFUSED = "template_error"
+CLAIM_WITHIN_S = 5.0
 UNRENDERED = Rendered("", {}, {})
 _T = TypeVar("_T")
 
 
 class Stopping(PunctualError):
-    """This worker is going to end."""
+    """This worker is going to end, or cannot claim anything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +110,7 @@ class RunWorker:
     def begin(self, given: Assignment) -> Held | None:
         """Claim an attempt and announce its start; None where it is not ours to run.
 
-        Stopping: it could not be claimed before this worker ends; it is to be left to others.
+        Stopping: it could not be claimed in time, or before this worker ends; it is to be left to others.
         """
         claimed = self._claim(given)
         if claimed is Claimed.WON:
@@ -165,8 +166,11 @@ class RunWorker:
             container = container_spec(given, rendered, self._defaults)
         except (TemplateRefused, InvalidValue) as error:
             return Ended(TEMPLATE_REFUSED, error.message, retryable=False)
-        if self._wanted_stop(held) is Stop.CANCEL:
-            return NOT_STARTED
+        match self._leases.current(held.attempt):
+            case Renewal.STOPPED:
+                return NOT_STARTED
+            case Renewal.FENCED:
+                raise Detached
         return _ended(self._run(held, container))
 
     def _take_up(self, held: Held) -> Ended:
@@ -242,9 +246,10 @@ class RunWorker:
         self._runtime.close()
 
     def _patiently(self, given: Assignment, call: Callable[[], _T]) -> _T:
-        """``call`` Redis until it answers."""
+        """``call`` Redis until it answers; Stopping where that takes long: another worker may reach it."""
+        give_up = monotonic() + CLAIM_WITHIN_S
         for delay in exponential(cap=2.0):
-            if self.stopping.is_set():
+            if self.stopping.is_set() or monotonic() > give_up:
                 raise Stopping
             try:
                 return call()
@@ -271,17 +276,14 @@ class RunWorker:
         return Stop.CANCEL if answer is Renewal.STOPPED else Stop.DETACH
 
     def _let_go(self, held: Held, release: Callable[[], None]) -> None:
-        self._leases.drop(held.attempt)
-        try:
-            release()
-        except StoreUnavailable:
-            logger.warning("claim_left_to_end", extra=_who(held.given))
+        if not self._leases.end(held.attempt, release):
+            logger.warning("claim_ends_later", extra=_who(held.given))
 
     def _forget(self, given: Assignment) -> None:
         try:
             self._runtime.forget(container_name(given.execution_id, given.attempt))
-        except PunctualError as error:
-            logger.warning("container_left", extra={**_who(given), "error": error.message})
+        except (PunctualError, OSError) as error:
+            logger.warning("container_left", extra={**_who(given), "error": str(error)})
 
     def _event(self, event_type: EventType, held: Held) -> Event:
         given = held.given
