@@ -30,6 +30,8 @@ from jobs.schedules import (
     run_length_warnings,
     warnings,
 )
+from jobs.schedules.kinds import format_instant
+from jobs.services import LATEST_START, TOO_LATE
 from scheduler_project.kernel.durations import format_duration
 
 DEFAULT_COUNT = 10
@@ -103,6 +105,8 @@ def _preview(
 def _on_the_end(schedule: Schedule, fires: list[datetime], after: datetime, count: int) -> list[str]:
     if not fires:
         return ["It does not fire any more."]
+    if fires[0] < after - LATEST_START:
+        return [f"A job with this schedule is refused: {TOO_LATE.format(first=format_instant(fires[0]))}"]
     if isinstance(schedule, At) and schedule.instant <= after:
         return ["This instant is past: the run is due at once."]
     ends = isinstance(schedule, Cron | Every) and schedule.span.end is not None

@@ -9,7 +9,9 @@ from typing import NoReturn
 
 from scheduler_project.env import Refused, nearest
 from scheduler_project.kernel.errors import PunctualError
+from scheduler_project.kernel.texts import escaped, shortened
 
+NO_DATABASE = "DATABASE_URL: the database does not answer. Start it, or give the address of one. ({reason})"
 SETTINGS = "scheduler_project.settings"
 
 
@@ -21,11 +23,29 @@ def run_command(words: list[str]) -> None:
     """Django's command line, with ``words[0]`` its name."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", SETTINGS)
     from django.core.management import execute_from_command_line
+    from django.db import OperationalError
 
     try:
         execute_from_command_line(words)
     except Refused as refusal:
         end_with(refusal)
+    except OperationalError as error:
+        if not _is_unreachable(error):
+            raise
+        end_with(CannotStart(NO_DATABASE.format(reason=_on_one_line(str(error)))))
+
+
+def _is_unreachable(error: Exception) -> bool:
+    """Whether there was no connection, or it broke; not whether a statement was refused.
+
+    Classes 08 and 57P are those of lost connections; where none came about there is no code.
+    """
+    code = getattr(error.__cause__, "sqlstate", "")
+    return code is None or code.startswith(("08", "57P"))
+
+
+def _on_one_line(text: str) -> str:
+    return shortened(escaped(" ".join(text.split())))
 
 
 def read_settings() -> None:

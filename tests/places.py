@@ -6,6 +6,7 @@ host and a home folder; all gone again at the end.
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import tempfile
@@ -25,6 +26,7 @@ from tests.services import (
 )
 
 _stack = ExitStack()
+atexit.register(_stack.close)  # for those that are no session of pytest; after one it is empty
 
 
 def keep(place: AbstractContextManager[str]) -> str:

@@ -29,6 +29,11 @@ def escaped(text: str) -> str:
     return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
+def escaped_lines(text: str) -> str:
+    """``text`` of several lines as ``escaped`` has it, lines and tabs as they are."""
+    return re.sub(r"[^\n\t]+", lambda found: escaped(found[0]), text)
+
+
 def shown(value: object) -> str:
     """``value`` as a message repeats it: on one line, and never long."""
     if not isinstance(value, str) and outgrows(value, MOST_WRITTEN):

@@ -51,6 +51,25 @@ def test_nonsense_in_a_variable_ends_every_entry_point_with_one_line(words: Sequ
     )
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("apply_jobs", "examples/jobs.yaml", "--owner", "ops"),
+        ("import_crontab", "/dev/null", "--owner", "ops"),
+        ("createsuperuser", "--no-input", "--username", "ops", "--email", "ops@example.com"),
+        ("showmigrations",),
+    ],
+    ids=lambda words: words[0],
+)
+def test_a_command_whose_database_does_not_answer_says_which_address(words: Sequence[str]) -> None:
+    nowhere = "postgresql://nobody:secret@127.0.0.1:1/nowhere"
+    done = start("manage.py", *words, DATABASE_URL=nowhere, DJANGO_SUPERUSER_PASSWORD="x" * 20)
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("DATABASE_URL: the database does not answer.")
+    assert "secret" not in done.stderr
+
+
 @pytest.mark.parametrize("name", ["REDIS_URL", "BROKER_URL"])
 def test_a_worker_without_an_address_says_which(name: str, tmp_path: Path) -> None:
     done = start(*ENTRY_POINTS["worker"], **{name: "", "PUNCTUAL_HOME": str(tmp_path)})

@@ -42,6 +42,13 @@ def test_two_sessions_never_meet_and_leave_nothing() -> None:
     assert not names & set(virtual_host_names())
 
 
+def test_a_program_that_is_no_session_leaves_no_database_either() -> None:
+    make = "from tests.system import migrated_database; print(migrated_database())"
+    done = subprocess.run([sys.executable, "-c", make], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    assert done.stdout.strip() not in services.database_names()
+
+
 def put_something_into(place: services.Services) -> None:
     with psycopg.connect(place.database_url) as connection:
         connection.execute("CREATE TABLE mine (id int)")

@@ -1,15 +1,16 @@
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from executions.bus.connection import BusUnavailable
 from executions.bus.dead_letters import DeadLetter, dead_letters
 from executions.bus.topology import DEAD
+from scheduler_project.commands import TerminalCommand
 
 SHOWN = 200
 
 
-class Command(BaseCommand):
+class Command(TerminalCommand):
     help = (
         f"List the messages that nobody could read or apply (queue {DEAD}), oldest first;"
         " put them back where they came from, or throw them away."

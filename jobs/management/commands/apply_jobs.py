@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from jobs.declared.applying import carry_out, taking_turns
 from jobs.declared.comparing import Action, Origin, Step, plan_steps
 from jobs.declared.manifests import read_manifest
 from jobs.declared.wanted import Problem, Refused, Wanted
 from jobs.management.files import counted, new_teams, operator, read_text, shown_path
+from scheduler_project.commands import TerminalCommand
 from scheduler_project.kernel.clock import utcnow
 
 SOMETHING_TO_DO = 2
 SIGNS = {Action.CREATE: "+", Action.UPDATE: "~", Action.ARCHIVE: "-"}
 
 
-class Command(BaseCommand):
+class Command(TerminalCommand):
     help = (
         "Create and update jobs as YAML files declare them, all or none. A document is a job or a list of"
         " jobs, with the fields of POST /api/v1/jobs; a field that is left out has its default. Exit status:"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from jobs.crontabs.carrying import Carriage, Carried, carry_over
 from jobs.crontabs.lines import Complaint, Format, format_of, read_crontab
@@ -16,13 +16,14 @@ from jobs.declared.wanted import Place, Refused, Wanted
 from jobs.management.files import counted, new_teams, operator, read_text, shown_path
 from jobs.models import MisfirePolicy, Overlap
 from jobs.schedules.zones import check_zone
+from scheduler_project.commands import TerminalCommand
 from scheduler_project.kernel.clock import utcnow
 from scheduler_project.kernel.errors import InvalidValue
 
 ORIGIN = Origin("import_crontab", way_out="rename it, or give these jobs a --name-prefix")
 
 
-class Command(BaseCommand):
+class Command(TerminalCommand):
     help = (
         "Show the jobs that the entries of a crontab become, and what cannot be carried over; with --apply,"
         " make them. Done again it makes nothing new: an entry whose command is the same is the same job."

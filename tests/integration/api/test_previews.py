@@ -17,6 +17,7 @@ from jobs.previews import preview_job, preview_schedule
 from jobs.schedules import parse_schedule
 from scheduler_project.kernel.clock import utcnow
 from scheduler_project.standalone.options import BASE_DIR
+from tests.example_body import BODY
 from tests.integration.api.conftest import create, problem_of
 from tests.integration.jobs.chain import new_job, run_to_end, waiting_run
 from tests.integration.making import COMPLETED, STARTED, said
@@ -86,8 +87,8 @@ def test_without_a_count_and_an_instant_it_is_ten_from_now(member: APIClient) ->
     [
         ({"at": "2027-01-02T00:00:00Z"}, ["2027-01-02T00:00:00Z"], []),
         (
-            {"at": "2026-12-31T00:00:00Z"},
-            ["2026-12-31T00:00:00Z"],
+            {"at": "2026-12-31T23:30:00Z"},
+            ["2026-12-31T23:30:00Z"],
             ["This instant is past: the run is due at once."],
         ),
         ({"after": "5m"}, ["2027-01-01T00:05:00Z"], []),
@@ -105,6 +106,13 @@ def test_each_kind_of_schedule_has_its_fires(
 ) -> None:
     found = ask(member, schedule=schedule, after="2027-01-01T00:00:00Z")
     assert (found["fires"], found["warnings"]) == (fires, warnings)
+
+
+def test_a_preview_says_what_a_job_would_be_refused_for(member: APIClient) -> None:
+    schedule = {"at": (utcnow() - timedelta(hours=2)).isoformat()}
+    (warning,) = ask(member, schedule=schedule)["warnings"]
+    refused = problem_of(member.post("/api/v1/jobs", {**BODY, "schedule": schedule}, format="json"), 400)
+    assert warning == f"A job with this schedule is refused: {refused['errors']['schedule'][0]}"
 
 
 def test_a_change_of_the_clock_is_told_as_far_as_the_preview_reaches_and_not_past_its_end(

@@ -18,6 +18,7 @@ from executions.models import Execution
 from executions.store import Store
 from jobs.models import Job
 from scheduler_project.kernel.clock import utcnow
+from scheduler_project.kernel.texts import control_character
 from scheduler_project.standalone.options import BASE_DIR
 from tests.integration.jobs.chain import new_job
 
@@ -102,6 +103,15 @@ def test_the_second_time_there_is_nothing_to_do(written: Writing) -> None:
     assert apply(path) == "Nothing to do: 3 jobs are as declared.\n"
     assert dry_run(path) == ("Nothing to do: 3 jobs are as declared.\n", 0)
     assert jobs() == before
+
+
+def test_what_a_file_holds_does_not_command_the_terminal(written: Writing) -> None:
+    path = written('{name: a, owner: ops, type: Script, schedule: "@daily", command: "echo \u202e\\e[31m"}')
+    said = StringIO()
+    with pytest.raises(SystemExit):
+        call_command("apply_jobs", path, "--dry-run", stdout=said)
+    assert "echo \\u202e" in said.getvalue()
+    assert control_character(said.getvalue().replace("\n", "")) == ""
 
 
 def test_a_dry_run_shows_the_difference_and_changes_nothing(written: Writing) -> None:

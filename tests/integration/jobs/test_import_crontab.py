@@ -11,6 +11,7 @@ from django.core.management import CommandError, call_command
 
 from executions.store import Store
 from jobs.models import Job
+from scheduler_project.kernel.texts import control_character
 
 pytestmark = pytest.mark.django_db
 TEXT = """# /etc/cron.d/shop
@@ -111,6 +112,23 @@ def test_a_crontab_comes_from_the_standard_input_too(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(b"0 1 * * * run it\n")))
     assert "standard input: read as a user crontab" in run("-", "--apply")
     assert len(stored()) == 1
+
+
+def test_what_a_crontab_holds_does_not_command_the_terminal(tmp_path: Path) -> None:
+    path = tmp_path / "crontab"
+    path.write_text("MAILTO=a\x1b[31m\n0 1 * * * run \x1b]0;x\x07 \x0b \u202e it\n\x1bnonsense\n")
+    said = run(path)
+    assert r"run \x1b]0;x\x07 \x0b \u202e it" in said
+    assert "MAILTO=a\\x1b[31m is not carried over" in said
+    assert control_character(said.replace("\n", "")) == ""
+
+
+def test_a_job_that_is_not_the_crontabs_is_told_with_a_way_out_that_there_is(path: Path) -> None:
+    run(path, "--apply")
+    Job.objects.update(managed_by="")
+    with pytest.raises(CommandError, match="rename it, or give these jobs a --name-prefix"):
+        run(path)
+    run(path, "--name-prefix", "cron ")
 
 
 def test_an_empty_crontab_makes_nothing(tmp_path: Path) -> None:
