@@ -9,8 +9,9 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from jobs.declared.wanted import Place, Problem, Wanted
 from jobs.declared.yaml_text import CoreLoader
-from jobs.definitions import read_definition
+from jobs.definitions import READERS, read_definition
 from scheduler_project.kernel.errors import InvalidFields
+from scheduler_project.kernel.texts import shown
 
 
 def read_manifest(text: str, path: str, owner: str = "") -> tuple[list[Wanted], list[Problem]]:
@@ -40,7 +41,10 @@ class _Manifest:
         if isinstance(document, ScalarNode) and document.tag.endswith(":null"):
             return
         for node in document.value if isinstance(document, SequenceNode) else [document]:
-            if isinstance(node, MappingNode):
+            if isinstance(node, MappingNode) and (key := _key_of_a_list(node)):
+                text = f"This is no job: write the list itself, without {shown(key.value)} above it."
+                self.problems.append(Problem(self._place(key), "", text))
+            elif isinstance(node, MappingNode):
                 self._read_job(loader, node)
             else:
                 text = "This is no job: a document is a job or a list of jobs, each with its fields."
@@ -62,6 +66,15 @@ class _Manifest:
 
     def _place(self, node: Node) -> Place:
         return Place(self._path, node.start_mark.line + 1)
+
+
+def _key_of_a_list(node: MappingNode) -> ScalarNode | None:
+    """The key in ``jobs: [{name: …}, …]``, an object with nothing else in it than a list of objects."""
+    if len(node.value) != 1:
+        return None
+    ((key, value),) = node.value
+    lists = isinstance(value, SequenceNode) and all(isinstance(item, MappingNode) for item in value.value)
+    return key if lists and isinstance(key, ScalarNode) and key.value not in READERS else None
 
 
 def _problem_of(error: YAMLError, path: str) -> Problem:

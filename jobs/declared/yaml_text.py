@@ -1,7 +1,8 @@
 """YAML as declared jobs are written in it: what JSON can say, and nothing that surprises (pure).
 
-The core schema of YAML 1.2: ``no``, ``on`` and ``12:30`` are texts, a date is a text, and numbers are
-decimal. Refused, with their line: a key that comes twice, a key that is no text, and tags.
+Narrower than the core schema of YAML 1.2: null, true and false as there; numbers are decimal and finite,
+without a 0 in front; all else is a text (``no``, ``12:30``, dates, ``012``, ``0o14``, ``0x1F``, ``.inf``).
+Refused, with their line: a key that comes twice, a key that is no text, and tags that JSON has no value for.
 Anchors and ``<<`` work.
 """
 

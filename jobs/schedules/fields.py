@@ -164,7 +164,7 @@ def _split(text: str, field: str) -> list[str]:
         raise InvalidValue(f"a cron expression has at most {LONGEST_TEXT} characters", field=field)
     if stripped.startswith("@"):
         return _expand_macro(stripped, field).split()
-    parts = stripped.upper().split()
+    parts = stripped.split()
     if len(parts) not in (5, 6):
         raise InvalidValue(
             f"{shown(text)} has {len(parts)} fields: a cron expression has 5 (minute, hour, day-of-month, "
@@ -184,8 +184,8 @@ def _read(kind: FieldKind, text: str, expression: str, field: str) -> Values:
     values: set[int] = set()
     for term in text.split(","):
         with _naming(kind, term, expression, field):
-            values.update(_expand(kind, term))
-    return Values(text, tuple(sorted(values)))
+            values.update(_expand(kind, term.upper()))
+    return Values(text.upper(), tuple(sorted(values)))
 
 
 def _read_days(text: str, expression: str, field: str) -> MonthDays:
@@ -193,14 +193,16 @@ def _read_days(text: str, expression: str, field: str) -> MonthDays:
     values: set[int] = set()
     from_end: set[int] = set()
     nearest: set[int] = set()
-    for term in text.split(","):
-        with _naming(DAY, term, expression, field):
+    for written in text.split(","):
+        with _naming(DAY, written, expression, field):
+            term = written.upper()
             if match := _DAY_FROM_END.fullmatch(term):
                 from_end.add(_within(int(match[1] or 0), 0, 30))
             elif match := _NEAREST_WEEKDAY.fullmatch(term):
                 nearest.add(_number(DAY, match[1]))
             elif term != "LW":
                 values.update(_expand(DAY, term))
+    text = text.upper()
     last_weekday = "LW" in text.split(",")
     return MonthDays(text, frozenset(values), frozenset(from_end), frozenset(nearest), last_weekday)
 
@@ -210,15 +212,16 @@ def _read_weekdays(text: str, expression: str, field: str) -> WeekDays:
     values: set[int] = set()
     nth: set[tuple[int, int]] = set()
     last: set[int] = set()
-    for term in text.split(","):
-        with _naming(WEEKDAY, term, expression, field):
+    for written in text.split(","):
+        with _naming(WEEKDAY, written, expression, field):
+            term = written.upper()
             if match := _NTH_WEEKDAY.fullmatch(term):
                 nth.add((_number(WEEKDAY, match[1]) % 7, _within(int(match[2]), 1, 5)))
             elif match := _LAST_WEEKDAY.fullmatch(term):
                 last.add(_number(WEEKDAY, match[1]) % 7)
             else:
                 values.update(value % 7 for value in _expand(WEEKDAY, term))
-    return WeekDays(text, frozenset(values), frozenset(nth), frozenset(last))
+    return WeekDays(text.upper(), frozenset(values), frozenset(nth), frozenset(last))
 
 
 @contextmanager

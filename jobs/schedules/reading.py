@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from jobs.schedules.evaluation import (
     EARLIEST,
+    HORIZON,
     RULES_AS_OF,
     CronRule,
     DayMatch,
@@ -92,7 +93,7 @@ def _read_cron(value: Mapping[object, object], field: str) -> Cron:
         day_match=_choice(DayMatch, value, "dayMatch", field) or DayMatch.OR,
     )
     if not _ever_fires(rule):
-        raise InvalidValue(f"{shown(value['cron'])} never fires: no date matches it", field=field)
+        raise InvalidValue(f"{shown(value['cron'])} never fires: {_why_never(rule)}", field=field)
     cron = Cron(rule, _span(value, field))
     _check_span(cron, cron.span, field)
     return cron
@@ -108,6 +109,16 @@ def _fields(text: object, field: str) -> CronFields:
 def _ever_fires(rule: CronRule) -> bool:
     """Whether it fires by the rules of the calendar and of its zone as they are known for the future."""
     return evaluator_of(rule).next_fire(RULES_AS_OF) is not None
+
+
+def _why_never(rule: CronRule) -> str:
+    since = RULES_AS_OF.replace(tzinfo=None)
+    if evaluator_of(rule).face.first(since, since + HORIZON) is None:
+        return "no date matches it"
+    return (
+        f"the clock in {rule.timezone} is put forward past each time that it names, "
+        f"and it does not run then (dstGap {rule.dst_gap.value})"
+    )
 
 
 def _choice(kind: type[Choice], value: Mapping[object, object], key: str, field: str) -> Choice | None:

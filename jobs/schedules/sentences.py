@@ -70,13 +70,18 @@ def _within_the_library(fields: CronFields) -> bool:
     listed = any("," in part and any(sign in part for sign in "LW#") for part in parts)
     counted_back = "L-" in fields.day.text
     months_plain = "/" not in fields.month.text
-    return months_plain and not (both_named or listed or counted_back)
+    return months_plain and not (both_named or listed or counted_back or _names_sunday_twice(fields.weekday))
+
+
+def _names_sunday_twice(rule: WeekDays) -> bool:
+    """``0-7``, ``SUN,0``: the library would say from Sunday to Sunday."""
+    return sum(name in rule.text for name in ("0", "7", "SUN")) > 1
 
 
 def _describe_days(fields: CronFields, day_match: DayMatch) -> str:
     by_day, by_weekday = describe_month_days(fields.day), describe_weekdays(fields.weekday)
     if fields.day.text == "*":
-        return f"on {by_weekday}" if fields.weekday.text != "*" else "every day"
+        return f"on {by_weekday}" if len(fields.weekday.values) < len(WEEKDAY_NAMES) else "every day"
     if fields.weekday.text == "*":
         return f"on {by_day} of the month"
     if day_match is DayMatch.AND or fields.day.starred or fields.weekday.starred:

@@ -8,11 +8,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
+from io import StringIO
 from typing import Any
 from urllib.parse import urlsplit
 from uuid import uuid4
 
 import pytest
+from django.core.management import call_command
 from django.db.utils import DataError, IntegrityError
 from redis import Redis
 
@@ -22,11 +24,18 @@ from executions.bus.connection import BusUnavailable, broker_errors, connect
 from executions.bus.consuming import BatchConsumer, Handle
 from executions.bus.dead_letters import dead_letters
 from executions.bus.depth import messages_waiting
-from executions.bus.publishing import DECLARE_AGAIN_S, EventPublisher, RunMessage, RunPublisher
+from executions.bus.publishing import (
+    DECLARE_AGAIN_S,
+    ConfirmedPublisher,
+    EventPublisher,
+    RunMessage,
+    RunPublisher,
+)
 from executions.bus.topology import (
     AUDITOR,
     DEAD,
     RECORDER,
+    dead_letter_queue,
     event_queue,
     transport_options,
     work_queue,
@@ -37,6 +46,7 @@ from executions.recorder import recorder
 from executions.store import Store
 from scheduler_project.kernel.clock import monotonic
 from scheduler_project.kernel.errors import InvalidValue, RetryableError
+from scheduler_project.kernel.texts import control_character
 from tests.integration.making import COMPLETED, STARTED, make_runs, said
 from tests.integration.proxy import TcpProxy
 
@@ -140,6 +150,18 @@ def buried() -> list[tuple[str, str, str]]:
     """What the dead-letter queue holds: body, queue, reason."""
     with dead_letters(100) as letters:
         return [(letter.body, letter.queue, letter.reason) for letter in letters]
+
+
+def test_a_dead_letter_that_is_listed_does_not_command_the_terminal(broker: str) -> None:
+    target = dead_letter_queue()
+    letters = ConfirmedPublisher(target)
+    headers = {"queue": "\x1b[2J\u202e", "reason": "\x1b[31m", "buried_at": "\x07"}
+    letters.send(b"\x1b]0;x", exchange=target.exchange.name, routing_key=target.routing_key, headers=headers)
+    letters.close()
+    listed = StringIO()
+    call_command("dead_letters", stdout=listed)
+    assert "1 dead letter;" in listed.getvalue()
+    assert control_character(listed.getvalue().replace("\n", "")) == ""
 
 
 # Consuming

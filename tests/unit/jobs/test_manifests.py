@@ -38,7 +38,10 @@ def value_of(text: str) -> Any:
         ("a: 2027-01-01", {"a": "2027-01-01"}),
         ("a: 2027-01-01T00:00:00Z", {"a": "2027-01-01T00:00:00Z"}),
         ("a: 010", {"a": "010"}),
+        ("a: 0o14", {"a": "0o14"}),
         ("a: 0x10", {"a": "0x10"}),
+        ("a: .inf", {"a": ".inf"}),
+        ("a: .NaN", {"a": ".NaN"}),
         ("a: 1_000", {"a": "1_000"}),
         ("a: 5", {"a": 5}),
         ("a: -5", {"a": -5}),
@@ -55,7 +58,7 @@ def value_of(text: str) -> Any:
         ("a: &x {b: 1}\nc: {<<: *x, b: 2}", {"a": {"b": 1}, "c": {"b": 2}}),
     ],
 )
-def test_values_are_those_of_the_core_schema(text: str, value: Any) -> None:
+def test_values_are_those_of_json_and_all_else_is_a_text(text: str, value: Any) -> None:
     if value is None:
         assert read(text)[1]
     else:
@@ -120,6 +123,7 @@ def test_a_file_may_declare_nothing(text: str) -> None:
         ("- 5: a\n", "jobs.yaml:1: '5' is not a text: a name that looks like something else needs quotes."),
         (f"- {{{JOB}, env: {{true: x}}}}\n", "jobs.yaml:1: 'true' is not a text: a name that looks like"),
         ("- a\n", "jobs.yaml:1: This is no job"),
+        (f"\njobs:\n- {{{JOB}}}\n", "jobs.yaml:2: This is no job: write the list itself, without 'jobs'"),
         ("5\n", "jobs.yaml:1: This is no job"),
         ("\n- {name: !!python/name:os.system x}\n", "jobs.yaml:2: could not determine a constructor"),
         (f"- {{{JOB}, retries: !!int x}}\n", "jobs.yaml:1: 'x' is no int."),

@@ -20,6 +20,10 @@ BERLIN = {"timezone": "Europe/Berlin"}
         ("*/90 * * * *", "Every hour (UTC)"),
         ("5-5 * * * *", "At 5 minutes past the hour (UTC)"),
         ("0 9 * * mon-fri", "At 09:00, Monday through Friday (UTC)"),
+        ("0 0 * * 0-7", "At 00:00, every day (UTC)"),
+        ("0 0 * 3 SUN-7", "At 00:00, every day, in March (UTC)"),
+        ("0 0 * * 0,7", "At 00:00, on Sunday (UTC)"),
+        ("0 0 * * sun,0,mon", "At 00:00, on Monday or Sunday (UTC)"),
         ("0 0 13 * FRI", "At 00:00, on day 13 of the month, and also on Friday (UTC)"),
         (
             {"cron": "0 0 13 * FRI", "dayMatch": "and"},
