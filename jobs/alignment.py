@@ -24,12 +24,14 @@ from executions.entries import Entry
 from executions.events import Event
 from executions.holding import held, is_held
 from executions.ids import execution_id
+from executions.planning import NewExecution
 from executions.redirection import LiveRun, Redirection, redirect
 from executions.states import EventType, State, Trigger
 from executions.transitions import insert, record
-from jobs.models import Job, Missed, Overlap
+from jobs.models import Job, Overlap
 from jobs.occurrences import due_time, occurrence, schedule_of
-from jobs.outages import resume_chain
+from jobs.outages import chosen, resume_chain
+from jobs.parking import parks_next
 from jobs.queries import JOBS
 from jobs.resuming import due_by_plan, is_occurrence, resume
 from jobs.schedules import Now, Schedule
@@ -112,15 +114,16 @@ def align(aim: Wanted, runs: Sequence[LiveRun], now: datetime) -> list[Entry]:
         return []
     if aim.problem:
         return []
-    resumed, settled = resume(aim.job, [run for run in kept if run.state is State.PAUSED], now)
+    parked = any(parks_next(aim.job, run) for run in kept)
+    resumed, settled = resume(aim.job, [run for run in kept if run.state is State.PAUSED], now, parked=parked)
     kept = [run for run in kept if run not in settled]
     waiting = {run.id for run in kept if run.waits}
     entries = [*[entry for entry in entries if entry.execution_id in waiting], *resumed]
     if any(_keeps_chain(aim.job, run) for run in kept):
         return entries
     if not settled and not aim.anew and aim.schedule.recurring:
-        return [*entries, *_continue(aim, now)]
-    parked = any(run.check_at is not None and is_held(run.check_at) for run in moved)
+        return [*entries, *_continue(aim, now, parked=parked)]
+    parked = parked or any(run.check_at is not None and is_held(run.check_at) for run in moved)
     return [*entries, *_plan(aim, due, parked=parked)]
 
 
@@ -163,9 +166,7 @@ def _plan(aim: Wanted, due: datetime | None, *, parked: bool) -> list[Entry]:
     due = _unspent(aim, due, Trigger.MOVED)
     if due is None:
         return []
-    new = occurrence(aim.job, due)
-    if parked:
-        new = replace(new, check_at=held(due_time(aim.job, due)))
+    new = _next_of(aim.job, due, parked=parked)
     made = insert([new])
     if made or not aim.replanned:
         return made
@@ -174,18 +175,23 @@ def _plan(aim: Wanted, due: datetime | None, *, parked: bool) -> list[Entry]:
     return insert([replace(new, id=execution_id(aim.job.id, due, Trigger.SCHEDULE, aim.job.shard, key))])
 
 
-def _continue(aim: Wanted, now: datetime) -> list[Entry]:
+def _next_of(job: Job, due: datetime, *, parked: bool) -> NewExecution:
+    new = occurrence(job, due)
+    return replace(new, check_at=held(due_time(job, due))) if parked else new
+
+
+def _continue(aim: Wanted, now: datetime, *, parked: bool) -> list[Entry]:
     """Of what was planned since the last run, which ended while the job was paused, or before its time."""
     job = aim.job
     with connection.cursor() as cursor:
         cursor.execute(JOBS["last_planned"], [job.id, now])
         last_planned = cursor.fetchone()[0]
-    entries = resume_chain(job, last_planned or now, now, Missed(job.on_resume))
+    entries = resume_chain(job, last_planned or now, now, chosen(job, parked=parked))
     due = aim.schedule.next_fire(now)
     free = _unspent(aim, due, Trigger.SCHEDULE, Trigger.CATCH_UP, Trigger.MOVED)
     if free is None or free == due or (entries and job.overlap == Overlap.QUEUE):
         return entries
-    return [*entries, *insert([occurrence(job, free)])]
+    return [*entries, *insert([_next_of(job, free, parked=parked)])]
 
 
 def _unspent(aim: Wanted, due: datetime | None, *triggers: Trigger) -> datetime | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -87,18 +87,17 @@ def latest_runs(jobs: Collection[Job]) -> dict[UUID, Execution]:
     return {run.job_id: run for run in runs}
 
 
-def jobs_to_plan(job_ids: Collection[UUID]) -> dict[UUID, Job]:
-    """Those of these jobs that are to have occurrences, kept from being settled until the transaction ends.
-
-    So whoever pauses or edits a job sees all that was planned for it before, and what is planned
-    afterwards is planned for the job as it is then.
-    """
-    kept = kept_jobs(job_ids)
+def jobs_to_plan(kept: Mapping[UUID, Job]) -> dict[UUID, Job]:
+    """Those of these jobs that are to have occurrences."""
     return {job_id: job for job_id, job in kept.items() if job.paused_at is None and job.archived_at is None}
 
 
 def kept_jobs(job_ids: Collection[UUID]) -> dict[UUID, Job]:
-    """All of these jobs, kept in the same way."""
+    """These jobs, kept from being settled until the transaction ends.
+
+    So whoever pauses or edits a job sees all that was planned for it before, and what is planned
+    afterwards is planned for the job as it is then.
+    """
     with connection.cursor() as cursor:
         cursor.execute(JOBS["keep_unsettled"], [sorted(job_ids)])
     return Job.objects.in_bulk(list(job_ids))

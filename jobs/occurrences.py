@@ -23,7 +23,8 @@ from executions.holding import held
 from executions.ids import execution_id
 from executions.planning import NewExecution
 from executions.states import State, Trigger
-from jobs.misfires import Block, Policy, settle_since
+from executions.transitions import Skip
+from jobs.misfires import Block, Policy, block_of, settle_since
 from jobs.models import Job
 from jobs.overlaps import (
     OWN_TERMS,
@@ -38,6 +39,7 @@ from jobs.overlaps import (
 )
 from jobs.queries import JOBS
 from jobs.schedules import Schedule, parse_schedule, spread_fire
+from scheduler_project.kernel.clock import MICROSECOND
 from scheduler_project.kernel.errors import InvalidValue
 
 logger = logging.getLogger(__name__)
@@ -111,6 +113,13 @@ def skipped_row(job: Job, skipped: Skipped, now: datetime) -> NewExecution:
 def skipped_message(block: Block) -> str:
     first, last = (f"{fire:%Y-%m-%d %H:%M:%S}" for fire in (block.first, block.last))
     return f"{block.count} planned from {first} to {last} UTC did not run"
+
+
+def skip_of(job: Job, run: UUID, first: datetime, until: datetime, reason: str) -> Skip:
+    """End ``run``, which waits, for the fires from ``first``, its own planned time, to ``until``."""
+    fallen = block_of(schedule_of(job), first - MICROSECOND, until)
+    block = fallen or Block(first, first, 1)
+    return Skip(run, reason, skipped_message(block), block.count)
 
 
 def rules_of(job: Job) -> Rules:

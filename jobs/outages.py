@@ -39,6 +39,11 @@ CHOICES = {
 """What may be chosen for the fires that passed during a pause: every one counts, however late."""
 
 
+def chosen(job: Job, *, parked: bool) -> Terms:
+    """What whoever resumes ``job`` has chosen; ``parked``: its next occurrence waits for a run under way."""
+    return replace(CHOICES[Missed(job.on_resume)], parked=parked)
+
+
 @dataclass(frozen=True, slots=True)
 class MissedRun:
     """A waiting run that nothing has started; ``entry``: as the window knows it."""
@@ -97,13 +102,13 @@ def _settled(runs: Sequence[MissedRun], now: datetime, terms: Terms) -> _Settled
     return settled
 
 
-def resume_chain(job: Job, last_planned: datetime, now: datetime, choice: Missed) -> list[Entry]:
+def resume_chain(job: Job, last_planned: datetime, now: datetime, terms: Terms) -> list[Entry]:
     """Go on with a job that was paused, of which nothing waits; within the caller's transaction.
 
-    ``last_planned`` is the planned time of the last run that was made; ``choice`` one of CHOICES, for the
-    fires since then. Where a run of the job waits: ``settle_missed([it], now, CHOICES[choice])``.
+    ``last_planned`` is the planned time of the last run that was made; ``terms`` are those of ``chosen``,
+    for the fires since then. Where a run of the job waits: ``settle_missed([it], now, terms)``.
     """
-    entries = insert(continue_chain(job, last_planned, now, CHOICES[choice]))
+    entries = insert(continue_chain(job, last_planned, now, terms))
     push_due_soon(entries, now)
     return entries
 

@@ -61,29 +61,35 @@ Following = list[Planned | Skipped]
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What decides about a job's occurrences; ``reason``: of the missed fires that do not run."""
+    """What decides about a job's occurrences; ``reason``: of the missed fires that do not run.
+
+    ``parked``: the regular chain goes on with an occurrence that is held for a run under way.
+    """
 
     schedule: Schedule
     overlap: str
     policy: Policy
     grace: timedelta
     reason: str = SKIPPED_MISFIRE
+    parked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
     """What somebody chose in place of the job's own policy and the setting's grace (None: those).
 
-    ``reason``: of the fires that do not run.
+    ``reason`` and ``parked`` as of the rules.
     """
 
     policy: Policy | None = None
     grace: timedelta | None = None
     reason: str = SKIPPED_MISFIRE
+    parked: bool = False
 
     def of(self, rules: Rules) -> Rules:
         grace = rules.grace if self.grace is None else self.grace
-        return replace(rules, policy=self.policy or rules.policy, grace=grace, reason=self.reason)
+        policy = self.policy or rules.policy
+        return replace(rules, policy=policy, grace=grace, reason=self.reason, parked=self.parked)
 
 
 OWN_TERMS = Terms()
@@ -127,7 +133,7 @@ def following_settlement(rules: Rules, settlement: Settlement) -> Following:
     queued = rules.overlap == QUEUE and settlement.decision.run is not None
     if settlement.following is None or queued or not rules.schedule.recurring:
         return asked
-    return [*asked, Planned(settlement.following)]
+    return [*asked, Planned(settlement.following, Kind.PARKED if rules.parked else Kind.REGULAR)]
 
 
 def following_decision(decision: Decision, reason: str) -> Following:

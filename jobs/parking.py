@@ -18,18 +18,17 @@ from django.conf import settings
 from django.db import connection, transaction
 
 from executions.entries import Entry
-from executions.holding import FIRST_HELD, due_when_released, held
+from executions.holding import FIRST_HELD, due_when_released, held, is_held
 from executions.planning import NewExecution
-from executions.redirection import Redirection, live_run_of, redirect, send_again, withdraw
+from executions.redirection import LiveRun, Redirection, live_run_of, redirect, send_again, withdraw
 from executions.scheduling import push_due_soon
 from executions.services import cancel_execution
-from executions.transitions import Skip, insert, postpone, skip_missed
-from jobs.misfires import Block, block_of
+from executions.states import State, Trigger
+from executions.transitions import insert, postpone, skip_missed
 from jobs.models import Job
-from jobs.occurrences import followed, schedule_of, skipped_message
-from jobs.overlaps import REPLACE, SKIPPED_OVERLAP, Following, Planned, Rules
+from jobs.occurrences import followed, skip_of
+from jobs.overlaps import FORBID, REPLACE, SKIPPED_OVERLAP, Following, Planned, Rules
 from jobs.queries import CATCHUPS
-from scheduler_project.kernel.clock import MICROSECOND
 from scheduler_project.kernel.errors import Conflict, NotFound
 
 logger = logging.getLogger(__name__)
@@ -57,6 +56,15 @@ class Parked(NamedTuple):
     @property
     def due(self) -> datetime:
         return due_when_released(self.check_at)
+
+
+def parks_next(job: Job, run: LiveRun) -> bool:
+    """Whether the next occurrence of ``job`` is held until ``run`` has ended."""
+    if job.overlap not in (FORBID, REPLACE) or run.trigger not in (Trigger.SCHEDULE, Trigger.CATCH_UP):
+        return False
+    given_leave = run.trigger is Trigger.CATCH_UP and run.check_at is not None and not is_held(run.check_at)
+    sent = run.waits and (run.queued_at is not None or given_leave)
+    return run.state is State.ACTIVE or run.attempt > 1 or sent
 
 
 def release_parked(ends: Mapping[UUID, datetime], now: datetime) -> list[NewExecution]:
@@ -124,9 +132,7 @@ def _skip(rows: Sequence[Parked], ends: Mapping[UUID, datetime], now: datetime) 
     skips, new = [], []
     for row in rows:
         job, end = jobs[row.job_id], ends[row.job_id]
-        fallen = block_of(schedule_of(job), row.scheduled_for - MICROSECOND, end)
-        block = fallen or Block(row.scheduled_for, row.scheduled_for, 1)
-        skips.append(Skip(row.id, SKIPPED_OVERLAP, skipped_message(block), block.count))
+        skips.append(skip_of(job, row.id, row.scheduled_for, end, SKIPPED_OVERLAP))
         new += followed(job, partial(_next_regular, max(end, row.scheduled_for)), now)
     skip_missed(skips, now)
     return new

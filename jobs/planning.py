@@ -11,8 +11,8 @@ from django.db import connection
 from django.db.models import F
 
 from executions.planning import BegunRun, EndedRun, NewExecution, Progress
-from executions.states import Trigger
-from jobs.listing import jobs_to_plan
+from executions.states import State, Trigger
+from jobs.listing import jobs_to_plan, kept_jobs
 from jobs.models import Job
 from jobs.occurrences import followed
 from jobs.overlaps import (
@@ -37,7 +37,8 @@ def plan(progress: Progress, now: datetime) -> list[NewExecution]:
     begun = [run for run in progress.begun if run.trigger is Trigger.SCHEDULE]
     beside = _followed_at_the_beginning({run.job_id for run in begun})
     concerned = beside | {run.job_id for run in ended}
-    jobs = jobs_to_plan(concerned) if concerned else {}
+    kept = kept_jobs(concerned) if concerned else {}
+    jobs = jobs_to_plan(kept)
     over = {run.id for run in ended}
     new = [
         row
@@ -52,6 +53,7 @@ def plan(progress: Progress, now: datetime) -> list[NewExecution]:
         if run.job_id in jobs
         for row in _after_end(jobs[run.job_id], last.get(run.id, run), run.id in last, now)
     ]
+    new += [row for run in ended if run.job_id in kept for row in _kept_back(kept[run.job_id], run, now)]
     return new + release_parked(_waited_for(jobs, ended), now)
 
 
@@ -149,6 +151,16 @@ def _chains_alive(job_ids: list[UUID]) -> set[UUID]:
     with connection.cursor() as cursor:
         cursor.execute(JOBS["chains_alive"], [job_ids])
         return {job_id for (job_id,) in cursor.fetchall()}
+
+
+def _kept_back(job: Job, run: EndedRun, now: datetime) -> list[NewExecution]:
+    """The next of the missed fires of a job that was paused while it caught up: who resumes it decides."""
+    if run.trigger is not Trigger.CATCH_UP or job.paused_at is None or job.archived_at is not None:
+        return []
+    return [
+        replace(row, state=State.PAUSED, check_at=None, reason="paused", message="the job is paused")
+        for row in _after_end(job, run, False, now)
+    ]
 
 
 def _as_begun(run: EndedRun) -> BegunRun:

@@ -4,29 +4,36 @@
 ``run-latest``  the latest of them runs
 ``run-all``     all of them run, one after the other
 
-It is the misfire policy with another choice (jobs/outages.py): what runs later is caught up with.
+It is the misfire policy with another choice (jobs/outages.py): what runs later is caught up with. The
+choice is also for what an earlier outage or pause had left to catch up with: with ``skip`` it is one skipped
+row, else it goes on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from uuid import UUID
 
 from executions.entries import Entry
 from executions.events import Event
 from executions.holding import held
+from executions.models import Execution
 from executions.redirection import LiveRun
 from executions.states import HOLDABLE, EventType, Trigger
-from executions.transitions import record
+from executions.transitions import record, skip_missed
 from jobs.models import Job, Missed, Overlap
-from jobs.occurrences import due_time
-from jobs.outages import CHOICES, MissedRun, settle_missed
+from jobs.occurrences import due_time, skip_of
+from jobs.outages import SKIPPED_PAUSED, MissedRun, chosen, settle_missed
 
 
-def resume(job: Job, paused: Sequence[LiveRun], now: datetime) -> tuple[list[Entry], list[LiveRun]]:
+def resume(
+    job: Job, paused: Sequence[LiveRun], now: datetime, *, parked: bool
+) -> tuple[list[Entry], list[LiveRun]]:
     """Let the Paused runs wait again, and settle those whose time has passed.
 
-    The entries of those that wait, and those that the chain of occurrences does not go on from any more.
+    ``parked``: the next occurrence is held for a run that is under way. Returned are the entries of those
+    that wait, and the runs that the chain of occurrences does not go on from any more.
     """
     missed = [run for run in paused if is_occurrence(run) and run.scheduled_for <= now]
     events = [
@@ -35,16 +42,16 @@ def resume(job: Job, paused: Sequence[LiveRun], now: datetime) -> tuple[list[Ent
             execution_id=run.id,
             attempt=run.attempt,
             at=now,
-            due_at=_due_again(job, run, now),
+            due_at=_due_again(job, run, now, parked=parked),
         )
         for run in paused
     ]
     entries = record(events, now, keep=True, follow=False).entries
-    waiting = {run.id for run in paused} - {run.id for run in missed}
+    waiting = {run.id for run in paused} - {run.id for run in missed} - _skip_catch_ups(job, paused, now)
     settled = settle_missed(
         [MissedRun(_entry(run, now), run.job_id, run.scheduled_for) for run in missed],
         now,
-        CHOICES[Missed(job.on_resume)],
+        chosen(job, parked=parked),
     )
     queued = job.overlap == Overlap.QUEUE and job.on_resume != Missed.SKIP  # the next waits for its turn
     return [
@@ -63,13 +70,34 @@ def due_by_plan(job: Job, run: LiveRun) -> datetime:
     return due_time(job, run.scheduled_for)
 
 
-def _due_again(job: Job, run: LiveRun, now: datetime) -> datetime:
-    """What was moved keeps its time; what had to wait for leave to start has to again."""
+def _skip_catch_ups(job: Job, paused: Sequence[LiveRun], now: datetime) -> set[UUID]:
+    """Those that were to catch up and now are not; each stands for all that it would have gone on with.
+
+    In a queue the chain of occurrences goes on from them, and what comes after is settled with it.
+    """
+    if job.on_resume != Missed.SKIP:
+        return set()
+    runs = [run for run in paused if run.trigger is Trigger.CATCH_UP and run.attempt == 1]
+    rows = Execution.objects.filter(id__in=[run.id for run in runs])
+    untils = dict(rows.values_list("id", "catch_up_until")) if job.overlap != Overlap.QUEUE else {}
+    return skip_missed(
+        [
+            skip_of(job, run.id, run.scheduled_for, untils.get(run.id) or run.scheduled_for, SKIPPED_PAUSED)
+            for run in runs
+        ],
+        now,
+    )
+
+
+def _due_again(job: Job, run: LiveRun, now: datetime, *, parked: bool) -> datetime:
+    """What was moved keeps its time; what had to wait for leave, or for another run to end, has to again."""
     if run.moved_to is not None:
         return max(now, run.moved_to)
     if run.trigger in HOLDABLE and run.attempt == 1:
         return held(run.scheduled_for)
-    return max(now, due_by_plan(job, run)) if is_occurrence(run) else now
+    if not is_occurrence(run):
+        return now
+    return held(due_by_plan(job, run)) if parked else max(now, due_by_plan(job, run))
 
 
 def _entry(run: LiveRun, due: datetime) -> Entry:
