@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
@@ -28,6 +28,7 @@ MAX_OWNER = 150  # of a Django group
 MAX_IMAGE = 500
 MAX_COMMAND = 100_000
 MAX_JSON = 64_000
+MAX_DEPTH = 64
 MAX_COUNTED = 2_000_000  # characters that are counted to be told; of what has more, only that
 MAX_COUNT = 1_000_000
 MAX_JITTER = timedelta(days=1)
@@ -214,9 +215,11 @@ def _object(value: object, name: str) -> dict[str, Any]:
     if outgrows(value, MAX_COUNTED):
         text = f"More than {MAX_COUNTED} characters; at most {MAX_JSON} are allowed."
         raise InvalidValue(text, field=name)
+    if _is_deeper(value, MAX_DEPTH):
+        raise InvalidValue(f"It is nested more than {MAX_DEPTH} deep.", field=name)
     try:
         text = json.dumps(value, allow_nan=False)
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise InvalidValue(f"Not JSON: {error}.", field=name) from error
     if len(text) > MAX_JSON:
         raise InvalidValue(f"{len(text)} characters; at most {MAX_JSON} are allowed.", field=name)
@@ -224,6 +227,20 @@ def _object(value: object, name: str) -> dict[str, Any]:
         if complaint := unsendable(item):
             raise InvalidValue(f"{shown(item)}: {complaint}", field=name)
     return dict(value)
+
+
+def _is_deeper(value: object, most: int) -> bool:
+    """Whether more than ``most`` objects and lists lie in each other; REST's bodies have such a limit too."""
+    level = [value]
+    for _ in range(most):
+        level = [item for outer in level for item in _items(outer) if isinstance(item, Mapping | list)]
+    return bool(level)
+
+
+def _items(outer: object) -> Iterable[object]:
+    if isinstance(outer, Mapping):
+        return outer.values()
+    return outer if isinstance(outer, list) else ()
 
 
 def _texts(value: object) -> Iterator[str]:

@@ -46,6 +46,21 @@ def test_templates_share_their_budget_between_the_fields() -> None:
     assert set(refusals(parameters=halves, env=halves, command="true")) & {"parameters", "env"}
 
 
+def test_an_object_is_nested_as_deep_as_a_body_may_be() -> None:
+    flat: Any = "x"
+    for _ in range(63):
+        flat = [flat]
+    assert read_definition({**BODY, "parameters": {"a": flat}}).parameters == {"a": flat}
+    assert refusals(parameters={"a": [flat]}) == {"parameters": ["It is nested more than 64 deep."]}
+
+
+@pytest.mark.parametrize("field", ["retryDelay", "timeout", "jitter", "misfire"])
+def test_a_length_that_is_not_whole_milliseconds_is_refused(field: str) -> None:
+    length = "1.0001s"
+    errors = refusals(**{field: {"maxAge": length} if field == "misfire" else length})
+    assert errors == {field: ["'1.0001s' is too fine: lengths are whole milliseconds"]}
+
+
 def test_of_many_unknown_fields_a_few_are_named_and_the_others_counted() -> None:
     errors = refusals(**{f"{number:06}" + "x" * 1000: 1 for number in range(20_000)})
     assert len(errors) == 5
