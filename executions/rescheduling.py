@@ -107,7 +107,12 @@ def _following(run: LiveRun, now: datetime) -> list[NewExecution]:
     new = plan_next(Progress(moved=[_as_ended(run, now)]), now)
     if run.trigger is not Trigger.SCHEDULE or run.check_at is None or not is_held(run.check_at):
         return new
-    return [item if item.check_at is None else replace(item, check_at=held(item.check_at)) for item in new]
+    return [
+        item
+        if item.check_at is None or is_held(item.check_at)
+        else replace(item, check_at=held(item.check_at))
+        for item in new
+    ]
 
 
 def _as_ended(run: LiveRun, now: datetime) -> EndedRun:

@@ -29,14 +29,13 @@ from executions.redirection import LiveRun, Redirection, redirect
 from executions.states import EventType, State, Trigger
 from executions.transitions import insert, record
 from jobs.models import Job, Overlap
-from jobs.occurrences import due_time, occurrence, schedule_of
+from jobs.occurrences import due_time, occurrence, schedule_of, unspent
 from jobs.outages import chosen, resume_chain
 from jobs.parking import parks_next
 from jobs.queries import JOBS
 from jobs.resuming import due_by_plan, is_occurrence, resume
 from jobs.schedules import Now, Schedule
 from jobs.snapshots import check_row, spec_of, store_spec
-from scheduler_project.kernel.clock import MICROSECOND
 from scheduler_project.kernel.errors import InvalidValue
 
 DELETED = "deleted"
@@ -122,7 +121,7 @@ def align(aim: Wanted, runs: Sequence[LiveRun], now: datetime) -> list[Entry]:
     if any(_keeps_chain(aim.job, run) for run in kept):
         return entries
     if not settled and not aim.anew and aim.schedule.recurring:
-        return [*entries, *_continue(aim, now, parked=parked)]
+        return [*entries, *_continue(aim.job, now, parked=parked)]
     parked = parked or any(run.check_at is not None and is_held(run.check_at) for run in moved)
     return [*entries, *_plan(aim, due, parked=parked)]
 
@@ -163,7 +162,7 @@ def _record(kind: EventType, runs: Sequence[LiveRun], now: datetime, *, reason: 
 
 def _plan(aim: Wanted, due: datetime | None, *, parked: bool) -> list[Entry]:
     """The next occurrence; ``parked``: held for a run, as the one was that it takes the place of."""
-    due = _unspent(aim, due, Trigger.MOVED)
+    due = None if due is None else unspent(aim.job, due, Trigger.MOVED)
     if due is None:
         return []
     new = _next_of(aim.job, due, parked=parked)
@@ -180,30 +179,12 @@ def _next_of(job: Job, due: datetime, *, parked: bool) -> NewExecution:
     return replace(new, check_at=held(due_time(job, due))) if parked else new
 
 
-def _continue(aim: Wanted, now: datetime, *, parked: bool) -> list[Entry]:
-    """Of what was planned since the last run, which ended while the job was paused, or before its time."""
-    job = aim.job
+def _continue(job: Job, now: datetime, *, parked: bool) -> list[Entry]:
+    """Of what was planned since the last run, which ended while the job was paused."""
     with connection.cursor() as cursor:
         cursor.execute(JOBS["last_planned"], [job.id, now])
         last_planned = cursor.fetchone()[0]
-    entries = resume_chain(job, last_planned or now, now, chosen(job, parked=parked))
-    due = aim.schedule.next_fire(now)
-    free = _unspent(aim, due, Trigger.SCHEDULE, Trigger.CATCH_UP, Trigger.MOVED)
-    if free is None or free == due or (entries and job.overlap == Overlap.QUEUE):
-        return entries
-    return [*entries, *insert([_next_of(job, free, parked=parked)])]
-
-
-def _unspent(aim: Wanted, due: datetime | None, *triggers: Trigger) -> datetime | None:
-    """The first fire from ``due`` on that is still to be planned for."""
-    if due is None:
-        return None
-    with connection.cursor() as cursor:
-        cursor.execute(JOBS["spent"], [aim.job.id, due - MICROSECOND, [str(trigger) for trigger in triggers]])
-        spent = {row[0] for row in cursor.fetchall()}
-    while due is not None and due in spent:
-        due = aim.schedule.next_fire(due)
-    return due
+    return resume_chain(job, last_planned or now, now, chosen(job, parked=parked))
 
 
 def _keeps_chain(job: Job, run: LiveRun) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
@@ -19,7 +20,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db import connection
 
-from executions.holding import held
+from executions.holding import held, is_held
 from executions.ids import execution_id
 from executions.planning import NewExecution
 from executions.states import State, Trigger
@@ -171,7 +172,7 @@ def missing_occurrences(shards: Sequence[int], now: datetime) -> list[NewExecuti
     found: list[NewExecution] = []
     with connection.cursor() as cursor:
         while True:
-            cursor.execute(JOBS["without_occurrence"], [list(shards), list(RECURRING), after, PAGE])
+            cursor.execute(JOBS["without_occurrence"], [now, list(shards), list(RECURRING), after, PAGE])
             page = dict(cursor.fetchall())
             found += _mend(page, now)
             if len(page) < PAGE:
@@ -181,4 +182,37 @@ def missing_occurrences(shards: Sequence[int], now: datetime) -> list[NewExecuti
 
 def _mend(last_planned: Mapping[UUID, datetime], now: datetime) -> Iterable[NewExecution]:
     jobs = Job.objects.in_bulk(last_planned)
-    return [new for job_id, job in jobs.items() for new in continue_chain(job, last_planned[job_id], now)]
+    return [
+        new
+        for job_id, job in jobs.items()
+        for new in past_spent(job, continue_chain(job, last_planned[job_id], now))
+    ]
+
+
+def past_spent(job: Job, rows: Iterable[NewExecution]) -> list[NewExecution]:
+    """An occurrence whose run was moved, or has ended before its time, gives way to the one after it."""
+    found = []
+    for row in rows:
+        fire: datetime | None = row.scheduled_for
+        if row.trigger is Trigger.SCHEDULE and row.state is State.WAITING:
+            fire = unspent(job, row.scheduled_for, Trigger.SCHEDULE, Trigger.CATCH_UP, Trigger.MOVED)
+        if fire is not None:
+            found.append(row if fire == row.scheduled_for else _at_another_fire(job, row, fire))
+    return found
+
+
+def _at_another_fire(job: Job, row: NewExecution, fire: datetime) -> NewExecution:
+    new = occurrence(job, fire)
+    parked = row.check_at is not None and is_held(row.check_at)
+    return replace(new, check_at=held(due_time(job, fire))) if parked else new
+
+
+def unspent(job: Job, due: datetime, *triggers: Trigger) -> datetime | None:
+    """The first fire from ``due`` on that is still to be planned for."""
+    with connection.cursor() as cursor:
+        cursor.execute(JOBS["spent"], [job.id, due - MICROSECOND, [str(trigger) for trigger in triggers]])
+        spent = {row[0] for row in cursor.fetchall()}
+    fire: datetime | None = due
+    while fire is not None and fire in spent:
+        fire = schedule_of(job).next_fire(fire)
+    return fire

@@ -23,7 +23,7 @@ from executions.transitions import Skip, hold_missed, insert, postpone, skip_mis
 from jobs.listing import kept_jobs
 from jobs.misfires import ALL, LATEST, NONE, Policy, Settlement, settle_alone, settle_overdue
 from jobs.models import Job, Missed
-from jobs.occurrences import continue_chain, due_time, rows_of, rules_of, skipped_message
+from jobs.occurrences import continue_chain, due_time, past_spent, rows_of, rules_of, skipped_message
 from jobs.overlaps import OWN_TERMS, Rules, Terms, following_settlement
 from jobs.queries import CATCHUPS
 from scheduler_project.kernel.errors import InvalidValue
@@ -108,7 +108,7 @@ def resume_chain(job: Job, last_planned: datetime, now: datetime, terms: Terms) 
     ``last_planned`` is the planned time of the last run that was made; ``terms`` are those of ``chosen``,
     for the fires since then. Where a run of the job waits: ``settle_missed([it], now, terms)``.
     """
-    entries = insert(continue_chain(job, last_planned, now, terms))
+    entries = insert(past_spent(job, continue_chain(job, last_planned, now, terms)))
     push_due_soon(entries, now)
     return entries
 

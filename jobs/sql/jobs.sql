@@ -1,8 +1,9 @@
 -- name: without_occurrence
 -- Recurring jobs of some shards, neither paused nor archived, that have no scheduled run that has not ended, with the
--- planned time of their last; a page after a given id, since jobs past their end date are among them for ever.
+-- planned time of their last up to now; a page after a given id, since jobs past their end date are among them for ever.
 SELECT j.id, coalesce(
-    (SELECT max(e.scheduled_for) FROM executions_execution e WHERE e.job_id = j.id AND e.trigger IN ('schedule', 'catchup', 'moved')),
+    (SELECT max(e.scheduled_for) FROM executions_execution e WHERE e.job_id = j.id AND e.trigger IN ('schedule', 'catchup', 'moved')
+        AND e.scheduled_for <= %s),
     j.created_at)
 FROM jobs_job j
 WHERE j.shard = ANY(%s) AND j.schedule ?| %s AND j.paused_at IS NULL AND j.archived_at IS NULL AND j.id > %s AND NOT EXISTS (

@@ -150,3 +150,16 @@ def test_a_missed_fire_that_is_moved_does_not_keep_the_others_waiting(now: datet
     after = Execution.objects.get(job_id=job.id, trigger="catchup")
     assert after.scheduled_for == first.scheduled_for + HOUR
     assert moved(job).check_at == now + DAY
+
+
+def test_whoever_mends_a_chain_goes_on_from_now_past_what_was_moved(now: datetime) -> None:
+    job = new_job({"every": "1h"}, now)
+    far = following(job)
+    reschedule_execution(far.id, now, "mia", now)
+    after = following(job)
+    Execution.objects.filter(id=after.id).delete()
+    (mended,) = missing_occurrences([job.shard], now)
+    assert mended.scheduled_for == after.scheduled_for
+    Execution.objects.filter(id=far.id).update(scheduled_for=now + 300 * DAY)  # of another schedule
+    (mended,) = missing_occurrences([job.shard], now)
+    assert mended.scheduled_for == far.scheduled_for
