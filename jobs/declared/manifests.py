@@ -69,12 +69,15 @@ class _Manifest:
 
 
 def _key_of_a_list(node: MappingNode) -> ScalarNode | None:
-    """The key in ``jobs: [{name: …}, …]``, an object with nothing else in it than a list of objects."""
-    if len(node.value) != 1:
+    """The key in ``jobs: [{name: …}, …]``: a list of objects in an object without any field of a job."""
+    pairs = [(key, value) for key, value in node.value if isinstance(key, ScalarNode)]
+    if any(key.value in READERS for key, _ in pairs):
         return None
-    ((key, value),) = node.value
-    lists = isinstance(value, SequenceNode) and all(isinstance(item, MappingNode) for item in value.value)
-    return key if lists and isinstance(key, ScalarNode) and key.value not in READERS else None
+    return next((key for key, value in pairs if _is_list_of_objects(value)), None)
+
+
+def _is_list_of_objects(node: Node) -> bool:
+    return isinstance(node, SequenceNode) and all(isinstance(item, MappingNode) for item in node.value)
 
 
 def _problem_of(error: YAMLError, path: str) -> Problem:

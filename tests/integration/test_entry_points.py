@@ -70,6 +70,12 @@ def test_a_command_whose_database_does_not_answer_says_which_address(words: Sequ
     assert "secret" not in done.stderr
 
 
+@pytest.mark.parametrize("words", [("apply_jobs",), ("import_crontab", "--owner", "ops")])
+def test_what_a_refusal_repeats_does_not_command_the_terminal(words: Sequence[str]) -> None:
+    done = start("manage.py", *words, "none\x1b[31m\u202e")
+    assert done.stderr == "CommandError: none\\x1b[31m\\u202e: No such file or directory.\n"
+
+
 @pytest.mark.parametrize("name", ["REDIS_URL", "BROKER_URL"])
 def test_a_worker_without_an_address_says_which(name: str, tmp_path: Path) -> None:
     done = start(*ENTRY_POINTS["worker"], **{name: "", "PUNCTUAL_HOME": str(tmp_path)})

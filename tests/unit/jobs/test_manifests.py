@@ -123,6 +123,7 @@ def test_a_file_may_declare_nothing(text: str) -> None:
         ("- 5: a\n", "jobs.yaml:1: '5' is not a text: a name that looks like something else needs quotes."),
         (f"- {{{JOB}, env: {{true: x}}}}\n", "jobs.yaml:1: 'true' is not a text: a name that looks like"),
         ("- a\n", "jobs.yaml:1: This is no job"),
+        (f"version: 1\ndefaults: {{}}\njobs:\n- {{{JOB}}}\n", "jobs.yaml:3: This is no job: write the list"),
         (f"\njobs:\n- {{{JOB}}}\n", "jobs.yaml:2: This is no job: write the list itself, without 'jobs'"),
         ("5\n", "jobs.yaml:1: This is no job"),
         ("\n- {name: !!python/name:os.system x}\n", "jobs.yaml:2: could not determine a constructor"),
