@@ -2,8 +2,9 @@
 
 deleted       whatever waits is cancelled
 paused        whatever waits is Paused, and no occurrence is planned
-schedule      occurrences that it does not plan any more are cancelled (``rescheduled``), and the next one
-              from now on is made; what is due already runs, and what somebody moved runs when it was moved to
+schedule      it counts from now on (jobs/borders.py): occurrences that it does not plan any more are
+              cancelled (``rescheduled``), and the next one is made; what is due already runs, and what
+              somebody moved runs when it was moved to
 anything      what waits and had the job's snapshot gets the new one; what has one of its own (a run with
               overrides, the retry of a run that began before an earlier change) keeps it
 resumed       what is Paused waits again; of the times missed meanwhile, by ``on_resume``
@@ -28,6 +29,7 @@ from executions.planning import NewExecution
 from executions.redirection import LiveRun, Redirection, redirect
 from executions.states import EventType, State, Trigger
 from executions.transitions import insert, record
+from jobs.borders import RESCHEDULED, draw_border
 from jobs.models import Job, Overlap
 from jobs.occurrences import due_time, occurrence, schedule_of, unspent
 from jobs.outages import chosen, resume_chain
@@ -39,7 +41,6 @@ from jobs.snapshots import check_row, spec_of, store_spec
 from scheduler_project.kernel.errors import InvalidValue
 
 DELETED = "deleted"
-RESCHEDULED = "rescheduled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,8 @@ def align(aim: Wanted, runs: Sequence[LiveRun], now: datetime) -> list[Entry]:
     if aim.job.archived_at is not None:
         _end(pending, DELETED, "the job was deleted", now)
         return []
+    if aim.replanned:
+        draw_border(aim.job, aim.spec_before, runs, now)
     due = aim.next_due(now)
     moved = [run for run in pending if aim.moves(run, now) and run.scheduled_for != due]
     _end(moved, RESCHEDULED, "the schedule was changed", now)

@@ -116,6 +116,9 @@ class Job(models.Model):
         editable=False,
         help_text="Which set of files declares this job; empty: none does, and none takes it away.",
     )
+    schedule_since = models.DateTimeField(
+        null=True, editable=False, help_text="When it was given the schedule it has; empty: when it was made."
+    )
     paused_at = models.DateTimeField(null=True, editable=False)
     archived_at = models.DateTimeField(null=True, editable=False, help_text="Deleted, but for its history.")
     on_resume = models.TextField(

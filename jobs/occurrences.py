@@ -118,18 +118,24 @@ def skipped_message(block: Block) -> str:
 
 def skip_of(job: Job, run: UUID, first: datetime, until: datetime, reason: str) -> Skip:
     """End ``run``, which waits, for the fires from ``first``, its own planned time, to ``until``."""
-    fallen = block_of(schedule_of(job), first - MICROSECOND, until)
-    block = fallen or Block(first, first, 1)
+    rest = block_of(planning_schedule(job), first, until)
+    block = Block(first, rest.last if rest else first, 1 + (rest.count if rest else 0))
     return Skip(run, reason, skipped_message(block), block.count)
 
 
 def rules_of(job: Job) -> Rules:
     """InvalidValue where the schedule can no longer be read."""
-    return Rules(schedule_of(job), job.overlap, policy_of(job), settings.PUNCTUAL_MISFIRE_GRACE)
+    return Rules(planning_schedule(job), job.overlap, policy_of(job), settings.PUNCTUAL_MISFIRE_GRACE)
 
 
 def policy_of(job: Job) -> Policy:
     return Policy(job.misfire, job.misfire_max_age, job.misfire_max_count)
+
+
+def planning_schedule(job: Job) -> Schedule:
+    """The schedule by which runs are planned and missed fires counted: from when the job was given it."""
+    schedule = schedule_of(job)
+    return schedule if job.schedule_since is None else schedule.given_at(job.schedule_since)
 
 
 def schedule_of(job: Job) -> Schedule:

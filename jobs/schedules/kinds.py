@@ -36,6 +36,11 @@ class Schedule(ABC):
         del created
         return self
 
+    def given_at(self, instant: datetime) -> Schedule:
+        """This schedule without the fires up to ``instant``; a kind that fires once stays as it is."""
+        del instant
+        return self
+
     @abstractmethod
     def first_fire(self, created: datetime) -> datetime | None:
         """The first fire of a job created then; an ``at`` in the past is due at once."""
@@ -47,13 +52,19 @@ class Schedule(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Start and end date of a recurring schedule, both included; None is unlimited."""
+    """Start and end date of a recurring schedule, both included; None is unlimited.
+
+    ``given``: when the schedule was given to its job; only later fires count. It is the job's, and no part
+    of the normal form.
+    """
 
     start: datetime | None = None
     end: datetime | None = None
+    given: datetime | None = None
 
     def from_start(self, after: datetime) -> datetime:
         """The instant to search from: ``after``, or just before the start date where that is later."""
+        after = after if self.given is None else max(after, self.given)
         return after if self.start is None else max(after, self.start - MICROSECOND)
 
     def admit(self, fire: datetime | None) -> datetime | None:
@@ -91,6 +102,9 @@ class Cron(Schedule):
             **self.span.to_json(),
         }
 
+    def given_at(self, instant: datetime) -> Cron:
+        return replace(self, span=replace(self.span, given=instant))
+
     def first_fire(self, created: datetime) -> datetime | None:
         return self.next_fire(created)
 
@@ -121,6 +135,9 @@ class Every(Schedule):
         if self.anchor is not None:
             return self
         return replace(self, anchor=self.span.start or created.astimezone(UTC))
+
+    def given_at(self, instant: datetime) -> Every:
+        return replace(self, span=replace(self.span, given=instant))
 
     def first_fire(self, created: datetime) -> datetime | None:
         return self.next_fire(created)
