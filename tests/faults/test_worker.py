@@ -31,8 +31,14 @@ def system(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 def begin_long_run(system: System, worker: Process, name: str, seconds: int) -> tuple[str, dict[str, Any]]:
     command = f"for n in $(seq {seconds}); do echo $n; sleep 1; done; exit 0"
     (job,) = system.create_jobs(body(name, command, "now"))
-    system.wait_for(lambda: worker.alive and active(system, job), "the run is under way")
-    return job, system.executions(job)[0]
+    system.wait_for(lambda: worker.alive and active(system, job), "the run is Active")
+    run = system.executions(job)[0]
+    system.wait_for(lambda: has_said(system, run), "its command runs")  # Active says that it is being started
+    return job, run
+
+
+def has_said(system: System, run: dict[str, Any]) -> bool:
+    return any(log.stat().st_size for log in system.home.glob(f"logs/*/{run['id']}/*.log"))
 
 
 def active(system: System, job: str) -> bool:
