@@ -55,7 +55,7 @@ class EndedRun:
     """What the planner is told of a run that has reached a terminal state.
 
     ``started_at``: when its first attempt started; what passed during earlier attempts fell into the run.
-    ``begun``: the planner has been, or is, told of its beginning.
+    ``begun``: the planner has been, or is, told of its beginning. ``held``: it waited for leave to start.
     """
 
     id: UUID
@@ -66,6 +66,7 @@ class EndedRun:
     started_at: datetime | None
     finished_at: datetime
     begun: bool = True
+    held: bool = False
     catch_up_until: datetime | None = None
 
 

@@ -6,7 +6,7 @@ transaction, by its planned time. It runs when it was told to, beside whatever e
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
@@ -14,9 +14,9 @@ from django.db import transaction
 
 from executions.entries import Entry
 from executions.events import Event
-from executions.holding import held, is_held
+from executions.holding import is_held
 from executions.models import Execution
-from executions.planning import EndedRun, NewExecution, Progress, plan_next
+from executions.planning import EndedRun, Progress, plan_next
 from executions.redirection import (
     LiveRun,
     Redirection,
@@ -27,7 +27,7 @@ from executions.redirection import (
     send_again,
     withdraw,
 )
-from executions.states import EventType, State, Trigger
+from executions.states import EventType, State
 from executions.transitions import append_history, insert
 from scheduler_project.kernel.durations import LONGEST, format_duration
 from scheduler_project.kernel.errors import Conflict, InvalidFields, NotFound
@@ -99,20 +99,7 @@ def _move(run: LiveRun, withdrawn: Withdrawn, move: _Move) -> list[Entry]:
     )
     append_history([event])
     entries = redirect([(run, wanted)])
-    return [*entries, *insert(_following(run, move.now))]
-
-
-def _following(run: LiveRun, now: datetime) -> list[NewExecution]:
-    """What its schedule goes on with; an occurrence that waited for another run leaves that to the next."""
-    new = plan_next(Progress(moved=[_as_ended(run, now)]), now)
-    if run.trigger is not Trigger.SCHEDULE or run.check_at is None or not is_held(run.check_at):
-        return new
-    return [
-        item
-        if item.check_at is None or is_held(item.check_at)
-        else replace(item, check_at=held(item.check_at))
-        for item in new
-    ]
+    return [*entries, *insert(plan_next(Progress(moved=[_as_ended(run, move.now)]), move.now))]
 
 
 def _as_ended(run: LiveRun, now: datetime) -> EndedRun:
@@ -126,5 +113,6 @@ def _as_ended(run: LiveRun, now: datetime) -> EndedRun:
         started_at=row.first_started_at,
         finished_at=now,
         begun=run.queued_at is not None or run.attempt > 1,
+        held=run.check_at is not None and is_held(run.check_at),
         catch_up_until=row.catch_up_until,
     )

@@ -22,6 +22,7 @@ from django.db import connection
 from executions.entries import Entry
 from executions.events import REATTACHED, Event
 from executions.folding import Context, Run, Timing, fold
+from executions.holding import is_held
 from executions.planning import BegunRun, EndedRun, NewExecution, Progress, plan_next
 from executions.queries import TRANSITIONS
 from executions.runspecs import Spec
@@ -239,6 +240,7 @@ def _ended(moved: Iterable[_Moved]) -> Iterator[EndedRun]:
                 started_at=after.first_started_at,
                 finished_at=after.finished_at,
                 begun=bool(after.queued_at or after.first_started_at or after.attempt > 1),
+                held=before.check_at is not None and is_held(before.check_at),
                 catch_up_until=row.catch_up_until,
             )
 

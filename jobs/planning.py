@@ -10,6 +10,7 @@ from uuid import UUID
 from django.db import connection
 from django.db.models import F
 
+from executions.holding import held, is_held
 from executions.planning import BegunRun, EndedRun, NewExecution, Progress
 from executions.states import State, Trigger
 from jobs.listing import jobs_to_plan, kept_jobs
@@ -48,7 +49,7 @@ def plan(progress: Progress, now: datetime) -> list[NewExecution]:
     ]
     last = _last_of_chains(jobs, ended)
     new += [
-        row
+        _in_place_of(run, row)
         for run in ended
         if run.job_id in jobs
         for row in _after_end(jobs[run.job_id], last.get(run.id, run), run.id in last, now)
@@ -95,6 +96,14 @@ def _after_end(job: Job, run: EndedRun, last: bool, now: datetime) -> list[NewEx
     return followed(
         job, lambda rules: following_end(rules, run.scheduled_for, run.started_at, run.finished_at), now
     )
+
+
+def _in_place_of(run: EndedRun, row: NewExecution) -> NewExecution:
+    """What takes the place of an occurrence that was held for another run is held for it as well."""
+    due = row.check_at
+    if run.trigger is not Trigger.SCHEDULE or not run.held or due is None or is_held(due):
+        return row
+    return replace(row, check_at=held(due))
 
 
 def _last_of_chains(jobs: Mapping[UUID, Job], ended: Iterable[EndedRun]) -> dict[UUID, EndedRun]:

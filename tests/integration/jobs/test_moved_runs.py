@@ -9,6 +9,7 @@ import pytest
 from executions.holding import is_held
 from executions.models import Execution
 from executions.rescheduling import reschedule_execution
+from executions.services import cancel_execution
 from executions.store import Store
 from executions.transitions import record
 from jobs import services
@@ -128,12 +129,16 @@ def test_a_run_moved_to_now_that_ends_during_a_pause_leaves_its_job_a_next_run(n
     assert following(job).state == "Waiting"
 
 
-def test_what_follows_a_moved_run_that_waited_for_another_waits_for_it(now: datetime) -> None:
+@pytest.mark.parametrize("how", ["moved", "cancelled"])
+def test_what_takes_the_place_of_a_run_that_waited_for_another_waits_for_it(now: datetime, how: str) -> None:
     job = new_job({"every": "1h"}, now - HOUR, overlap="replace")
     first = following(job)
     record([said(STARTED, first.id, at=now)], now)
     parked = Execution.objects.get(job_id=job.id, state="Waiting")
-    reschedule_execution(parked.id, now + DAY, "mia", now)
+    if how == "moved":
+        reschedule_execution(parked.id, now + DAY, "mia", now)
+    else:
+        cancel_execution(parked.id, "mia", now)
     after = Execution.objects.get(job_id=job.id, state="Waiting", trigger="schedule")
     assert after.check_at is not None
     assert is_held(after.check_at)
