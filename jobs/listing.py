@@ -12,7 +12,7 @@ from django.db.models import Case, Min, Q, QuerySet, When
 from django.db.models.functions import Coalesce
 
 from executions.holding import FIRST_HELD
-from executions.models import Execution
+from executions.models import Execution, RunSpec
 from executions.policy import User, teams_seen_by
 from executions.states import State, Trigger
 from jobs.models import Job
@@ -100,4 +100,14 @@ def kept_jobs(job_ids: Collection[UUID]) -> dict[UUID, Job]:
     """
     with connection.cursor() as cursor:
         cursor.execute(JOBS["keep_unsettled"], [sorted(job_ids)])
-    return Job.objects.in_bulk(list(job_ids))
+    return settled_jobs(job_ids)
+
+
+def settled_jobs(job_ids: Collection[UUID]) -> dict[UUID, Job]:
+    """These jobs, with the schedule that was last settled: a newer one counts from its own settling on."""
+    jobs = Job.objects.in_bulk(list(job_ids))
+    edited = [job for job in jobs.values() if job.revision != job.settled_revision]
+    specs = RunSpec.objects.in_bulk([job.spec_id for job in edited]) if edited else {}
+    for job in edited:
+        job.schedule = specs[job.spec_id].body["schedule"]
+    return jobs

@@ -25,6 +25,7 @@ from executions.ids import execution_id
 from executions.planning import NewExecution
 from executions.states import State, Trigger
 from executions.transitions import Skip
+from jobs.listing import settled_jobs
 from jobs.misfires import Block, Policy, block_of, settle_since
 from jobs.models import Job
 from jobs.overlaps import (
@@ -187,7 +188,7 @@ def missing_occurrences(shards: Sequence[int], now: datetime) -> list[NewExecuti
 
 
 def _mend(last_planned: Mapping[UUID, datetime], now: datetime) -> Iterable[NewExecution]:
-    jobs = Job.objects.in_bulk(last_planned)
+    jobs = settled_jobs(last_planned)
     return [
         new
         for job_id, job in jobs.items()

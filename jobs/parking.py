@@ -25,6 +25,7 @@ from executions.scheduling import push_due_soon
 from executions.services import cancel_execution
 from executions.states import State, Trigger
 from executions.transitions import insert, postpone, skip_missed
+from jobs.listing import settled_jobs
 from jobs.models import Job
 from jobs.occurrences import followed, skip_of
 from jobs.overlaps import FORBID, REPLACE, SKIPPED_OVERLAP, Following, Planned, Rules
@@ -128,7 +129,7 @@ def _release(rows: Sequence[Parked], now: datetime) -> None:
 
 
 def _skip(rows: Sequence[Parked], ends: Mapping[UUID, datetime], now: datetime) -> list[NewExecution]:
-    jobs = Job.objects.in_bulk({row.job_id for row in rows})
+    jobs = settled_jobs({row.job_id for row in rows})
     skips, new = [], []
     for row in rows:
         job, end = jobs[row.job_id], ends[row.job_id]

@@ -14,6 +14,7 @@ from executions.models import Execution
 from executions.store import Store
 from executions.transitions import record
 from jobs import services
+from jobs.changes import settle
 from jobs.models import Job, Missed
 from jobs.occurrences import schedule_of
 from jobs.outages import MissedRun, settle_missed
@@ -122,6 +123,17 @@ def test_a_job_edited_while_it_is_paused_is_resumed_from_the_edit(now: datetime)
     later = Execution.objects.filter(job_id=job.id, id__gt=run.id).exclude(state="Cancelled")
     planned = sorted(row.scheduled_for for row in later)
     assert now + MINUTE < planned[0] <= now + 2 * MINUTE
+
+
+def test_a_run_that_ends_before_an_edit_is_settled_goes_on_by_the_old_schedule(now: datetime) -> None:
+    job = new_job({"every": "1m"}, now, overlap="queue")
+    run = begin(job)
+    Job.objects.filter(id=job.id).update(schedule=EVERY_SECOND)
+    end(run, run.scheduled_for + 9 * SECOND)
+    assert waiting_run(job).scheduled_for == run.scheduled_for + MINUTE
+    edit = run.scheduled_for + 10 * SECOND
+    settle(job.id, edit)
+    assert waiting_run(job).scheduled_for == edit + SECOND
 
 
 def test_jitter_alone_draws_no_border(now: datetime) -> None:
