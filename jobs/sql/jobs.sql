@@ -39,12 +39,13 @@ WHERE e.job_id = ANY(%s) AND e.finished_at IS NULL AND e.state IN ('Waiting', 'A
 SELECT id FROM jobs_job WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE
 
 -- name: latest_of_chains
--- The planned time of the latest run of each job's chain: from the index on (job, id), newest partition first.
+-- The planned time of the latest run of each job's chain that was not cancelled (an edit cancels fires to come): from
+-- the index on (job, id), newest partition first.
 SELECT job.id, latest.scheduled_for
 FROM unnest(%s::uuid[]) AS job (id)
 CROSS JOIN LATERAL (
     SELECT e.scheduled_for FROM executions_execution e
-    WHERE e.job_id = job.id AND e.trigger IN ('schedule', 'catchup')
+    WHERE e.job_id = job.id AND e.trigger IN ('schedule', 'catchup') AND e.state <> 'Cancelled'
     ORDER BY e.id DESC
     LIMIT 1) latest
 

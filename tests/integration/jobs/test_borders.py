@@ -87,6 +87,16 @@ def test_a_queue_goes_on_from_the_edit(now: datetime) -> None:
     assert waiting_run(job).scheduled_for == edit + SECOND
 
 
+def test_a_queue_whose_next_run_was_cancelled_by_an_edit_leaves_out_nothing(now: datetime) -> None:
+    job = new_job({"every": "1h"}, now, overlap="queue")
+    later = waiting_run(job).scheduled_for
+    change(job, now + SECOND, schedule={"every": "1s"})
+    run = begin(job)
+    assert run.scheduled_for < later
+    end(run, run.scheduled_for + 5 * SECOND)
+    assert waiting_run(job).scheduled_for == run.scheduled_for + SECOND
+
+
 def test_fires_that_fell_into_a_run_count_from_the_edit(now: datetime) -> None:
     job = new_job({"every": "1m"}, now)
     run = begin(job)
