@@ -82,6 +82,11 @@ class Execution(models.Model):
         null=True, editable=False, help_text="The last of the missed fires that are run after this one."
     )
     moved_to = models.DateTimeField(null=True, editable=False, help_text="The time that somebody gave it.")
+    turned_away_at = models.DateTimeField(
+        null=True,
+        editable=False,
+        help_text="Since when it waits to catch up while regular runs keep it from it.",
+    )
     most_active = models.SmallIntegerField(
         null=True, editable=False, help_text="How many backfill runs of the job may be under way at once."
     )

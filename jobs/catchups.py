@@ -5,7 +5,9 @@ job that catches up. The beat gives leave to a few at a time (beat/catchups.py);
 
 catchup    one run of a job at a time, in order; not of a paused job. Unless its runs may overlap, none
            while a regular run of the job is under way or about to begin, and while it catches up, its
-           next regular occurrence is parked (jobs/parking.py).
+           next regular occurrence is parked (jobs/parking.py). One that has been kept waiting for PATIENCE
+           takes any gap between two regular runs, and the place of those that are due meanwhile. Where
+           there is none for GIVE_UP, it and all that follows it are one skipped row that says so.
 backfill   at most ``most_active`` runs of the job at once; they stand beside the regular chain.
 
 Nothing is remembered between two calls: what is under way is counted in the database.
@@ -14,7 +16,7 @@ Nothing is remembered between two calls: what is under way is counted in the dat
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -25,8 +27,10 @@ from executions.entries import Entry
 from executions.holding import FIRST_HELD, held
 from executions.scheduling import push_due_soon
 from executions.states import Trigger
-from executions.transitions import postpone
-from jobs.overlaps import ALLOW, QUEUE
+from executions.transitions import postpone, skip_missed
+from jobs.models import Job
+from jobs.occurrences import skip_of
+from jobs.overlaps import ALLOW, QUEUE, SKIPPED_OVERLAP
 from jobs.parking import park
 from jobs.queries import CATCHUPS
 
@@ -34,13 +38,18 @@ SOON = timedelta(seconds=2)
 """A regular run that is due within this is not held up by one that catches up."""
 AGAIN = timedelta(seconds=2)
 """After this a run that could not start is looked at again; meanwhile it hides no other."""
+PATIENCE = timedelta(seconds=10)
+"""Kept waiting for longer, a run does not make way any more for a regular one that is about to begin."""
+GIVE_UP = timedelta(minutes=10)
+"""Kept waiting for longer, a run is given up."""
 MARGIN = 50
 
 
 class Candidate(NamedTuple):
     """A row of the query ``candidates``.
 
-    ``going``: its job is not paused; ``busy``: a regular run is under way, or about to be.
+    ``going``: its job is not paused; ``busy``: a regular run is under way, or about to be;
+    ``turned_away_at``: the first time that it was not free for that.
     """
 
     id: UUID
@@ -51,6 +60,9 @@ class Candidate(NamedTuple):
     trigger: str
     check_at: datetime
     overlap: str
+    scheduled_for: datetime
+    catch_up_until: datetime | None
+    turned_away_at: datetime | None
     going: bool
     busy: bool
 
@@ -63,6 +75,11 @@ class Candidate(NamedTuple):
     def parks(self) -> bool:
         """Whether the job's next regular run waits until this one has ended."""
         return self.trigger == Trigger.CATCH_UP and self.overlap not in (ALLOW, QUEUE)
+
+    def hopeless(self, now: datetime) -> bool:
+        """Whether the job's regular runs have left no room for too long."""
+        since = self.turned_away_at
+        return self.going and self.parks and since is not None and since <= now - GIVE_UP
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,15 +104,54 @@ def count_under_way(shards: Sequence[int], now: datetime) -> int:
 
 
 def start_catch_ups(shards: Sequence[int], room: int, now: datetime) -> int:
-    """Give leave to at most ``room`` held runs of ``shards``; to how many."""
-    admission = admit(_candidates(shards, 2 * room + MARGIN, now), room)
-    admitted = admission.admitted
-    park([run.job_id for run in admitted if run.parks], now)
+    """Give leave to at most ``room`` held runs of ``shards``; to how many.
+
+    A regular run may begin before it can be parked: what is to start is looked at once more after that.
+    """
+    limit = 2 * room + MARGIN
+    admission = admit(_candidates(shards, limit, now), room)
+    parking = [run for run in admission.admitted if run.parks]
+    begun = park([run.job_id for run in parking], now)
+    after = {run.id: run.free for run in _candidates(shards, limit, now)} if parking else {}
+    late = [run for run in parking if run.job_id in begun or not after.get(run.id)]
+    admitted = [run for run in admission.admitted if run not in late]
     with transaction.atomic():
         won = postpone([(run.id, run.check_at, now) for run in admitted])
-        postpone([(run.id, run.check_at, held(now + AGAIN)) for run in admission.turned_away])
+        _turn_away([*late, *admission.turned_away], now)
     push_due_soon([_entry(run, now) for run in admitted if run.id in won], now)
     return len(won)
+
+
+def _turn_away(runs: Sequence[Candidate], now: datetime) -> None:
+    given_up = _give_up([run for run in runs if run.hopeless(now)], now)
+    rows = [
+        (run.id, run.check_at, held(now + AGAIN), now if run.going else None, _why(run, now))
+        for run in runs
+        if run.id not in given_up
+    ]
+    if rows:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                CATCHUPS["turn_away"], [list(column) for column in zip(*sorted(rows), strict=True)]
+            )
+
+
+def _why(run: Candidate, now: datetime) -> str:
+    since = run.turned_away_at or now
+    return f"waits since {since:%Y-%m-%d %H:%M:%S} UTC for a gap between the regular runs of its job"
+
+
+def _give_up(runs: Sequence[Candidate], now: datetime) -> set[UUID]:
+    """End these for all the fires that they stand for; the ids won."""
+    jobs = Job.objects.in_bulk({run.job_id for run in runs})
+    minutes = GIVE_UP // timedelta(minutes=1)
+    skips = []
+    for run in runs:
+        until = run.catch_up_until or run.scheduled_for
+        skip = skip_of(jobs[run.job_id], run.id, run.scheduled_for, until, SKIPPED_OVERLAP)
+        why = f"{skip.message}: for {minutes} minutes the regular runs left no gap to catch up in"
+        skips.append(replace(skip, message=why))
+    return skip_missed(skips, now)
 
 
 def _entry(run: Candidate, now: datetime) -> Entry:
@@ -114,6 +170,7 @@ def _candidates(shards: Sequence[int], limit: int, now: datetime) -> list[Candid
         "first": FIRST_HELD,
         "until": held(now),
         "soon": now + SOON,
+        "impatient": now - PATIENCE,
         "limit": limit,
     }
     with connection.cursor() as cursor:

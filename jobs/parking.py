@@ -100,8 +100,11 @@ def relieve_parked(shards: Sequence[int], now: datetime) -> int:
     return len(rows)
 
 
-def park(job_ids: Sequence[UUID], now: datetime) -> None:
-    """Hold the next occurrences of jobs of which a run is to catch up. In no transaction."""
+def park(job_ids: Sequence[UUID], now: datetime) -> set[UUID]:
+    """Hold the next occurrences of jobs of which a run is to catch up. In no transaction.
+
+    The jobs whose next occurrence has begun meanwhile.
+    """
     with connection.cursor() as cursor:
         cursor.execute(CATCHUPS["next_waiting"], {"jobs": list(job_ids), "first": FIRST_HELD})
         runs = [live_run_of(row) for row in cursor.fetchall()]
@@ -113,6 +116,7 @@ def park(job_ids: Sequence[UUID], now: datetime) -> None:
     ]
     redirect(changes)
     send_again(withdrawn, [], now)
+    return {run.job_id for run in runs if run.id in withdrawn.begun}
 
 
 def _replace(run: UUID, by: Parked, now: datetime) -> None:

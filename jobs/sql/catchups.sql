@@ -46,8 +46,8 @@ GROUP BY e.job_id
 -- Held runs of some shards that are due, the longest due first, with what decides whether they may start:
 -- those that catch up, and of each job as many of a backfill as its most_active leaves room for.
 WITH due AS (
-    SELECT e.id, e.spec_id, e.attempt, e.generation, e.job_id, e.trigger, e.check_at,
-           coalesce(e.most_active, 1) AS most_active,
+    SELECT e.id, e.spec_id, e.attempt, e.generation, e.job_id, e.trigger, e.scheduled_for, e.check_at,
+           e.catch_up_until, e.turned_away_at, coalesce(e.most_active, 1) AS most_active,
            row_number() OVER (PARTITION BY e.job_id, e.trigger ORDER BY e.check_at, e.id) AS place
     FROM executions_execution e
     WHERE e.shard = ANY(%(shards)s) AND e.trigger IN ('catchup', 'backfill')
@@ -64,13 +64,25 @@ WITH due AS (
     LIMIT %(limit)s
 )
 SELECT f.id, f.spec_id, f.attempt, f.generation, f.job_id, f.trigger, f.check_at, j.overlap,
+       f.scheduled_for, f.catch_up_until, f.turned_away_at,
        j.archived_at IS NULL AND (j.paused_at IS NULL OR f.trigger = 'backfill'),
        EXISTS (
            SELECT FROM executions_execution l
            WHERE l.job_id = f.job_id AND l.finished_at IS NULL AND l.trigger = 'schedule' AND l.check_at < %(first)s
-             AND (l.state = 'Active' OR l.queued_at IS NOT NULL OR l.attempt > 1 OR l.check_at <= %(soon)s))
+             AND (l.state = 'Active' OR l.queued_at IS NOT NULL OR l.attempt > 1
+                  OR l.check_at <= %(soon)s AND (f.turned_away_at > %(impatient)s) IS NOT FALSE))
 FROM free f JOIN jobs_job j ON j.id = f.job_id
 ORDER BY f.check_at, f.id
+
+-- name: turn_away
+-- Held runs that could not start, and when they are looked at again; the first time that regular runs were the reason
+-- is kept, and said.
+UPDATE executions_execution e
+SET check_at = v.next, turned_away_at = coalesce(e.turned_away_at, v.since),
+    message = CASE WHEN v.since IS NULL THEN e.message ELSE v.message END
+FROM unnest(%s::uuid[], %s::timestamptz[], %s::timestamptz[], %s::timestamptz[], %s::text[])
+    AS v(id, seen, next, since, message)
+WHERE e.id = v.id AND e.check_at = v.seen AND e.state = 'Waiting'
 
 -- name: under_way
 -- How many runs of some shards have been given leave and have not ended; one that waits for a retry is not under way.

@@ -21,6 +21,7 @@ PARAMETERS: dict[str, Any] = {
     "first": FIRST_HELD,
     "until": held(NOW),
     "soon": NOW + timedelta(seconds=2),
+    "impatient": NOW - timedelta(seconds=10),
     "limit": 100,
 }
 

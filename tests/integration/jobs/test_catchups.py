@@ -11,7 +11,7 @@ from executions.holding import held, is_held
 from executions.models import Execution
 from executions.states import Trigger
 from executions.transitions import insert, record
-from jobs.catchups import AGAIN, SOON, count_under_way, start_catch_ups
+from jobs.catchups import AGAIN, GIVE_UP, SOON, count_under_way, start_catch_ups
 from jobs.models import Job
 from jobs.occurrences import new_execution
 from jobs.outages import settle_missed
@@ -92,9 +92,54 @@ def test_none_starts_while_a_regular_run_is_under_way_or_about_to_begin() -> Non
     record([said(STARTED, run.id, at=BACK)], BACK)
     assert start(BACK + 5 * S) == []
     record([said(COMPLETED, run.id, at=BACK + 5 * S)], BACK + 5 * S)
-    assert start(FIRST + 61 * MINUTE - SOON) == []
-    record([said(CANCELLED, regular(job).id, at=FIRST + 61 * MINUTE)], FIRST + 61 * MINUTE)
-    assert len(start(FIRST + 61 * MINUTE + S)) == 1
+    assert len(start(BACK + 7 * S)) == 1
+
+
+def test_none_is_started_just_before_a_regular_run_is_due() -> None:
+    job = after_outage()
+    run_regular(job, BACK)
+    due = FIRST + 61 * MINUTE
+    assert start(due - SOON) == []
+    record([said(CANCELLED, regular(job).id, at=due)], due)
+    assert len(start(due + S)) == 1
+
+
+def test_one_that_has_waited_long_takes_a_gap_however_short_and_the_place_of_what_is_due_then() -> None:
+    job = after_outage()
+    assert start(BACK) == []
+    waits = Execution.objects.get(job_id=job.id, trigger="catchup")
+    assert waits.message.startswith("waits since 2030-03-01 13:00:20 UTC for a gap between")
+    run_regular(job, BACK)
+    due = FIRST + 61 * MINUTE
+    (run,) = start(due - S)
+    assert regular(job).check_at == held(due)
+    to_end(run, due - S, 2 * S)
+    skipped = Execution.objects.get(job_id=job.id, reason="skipped_overlap")
+    assert (skipped.scheduled_for, skipped.missed) == (due, 1)
+    assert start(due + 59 * S) == []  # the next of them makes way again, as long as it is patient
+
+
+@pytest.mark.parametrize("overlap", ["forbid", "replace"])
+def test_one_that_finds_no_gap_is_given_up_with_all_that_follows_it(overlap: str) -> None:
+    job = after_outage(overlap=overlap)
+    run = Execution.objects.get(job_id=job.id, trigger="schedule")
+    record([said(STARTED, run.id, at=BACK)], BACK)
+    for at in (BACK + S, BACK + GIVE_UP, BACK + GIVE_UP + 2 * S):
+        assert start(at) == []
+    given_up = Execution.objects.get(job_id=job.id, reason="skipped_overlap")
+    assert (given_up.trigger, given_up.scheduled_for, given_up.missed) == ("catchup", FIRST, 60)
+    assert given_up.message.endswith(
+        "did not run: for 10 minutes the regular runs left no gap to catch up in"
+    )
+
+
+def test_a_pause_is_no_reason_to_give_up() -> None:
+    job = after_outage()
+    Job.objects.filter(id=job.id).update(paused_at=BACK)
+    for at in (BACK, BACK + 2 * GIVE_UP):
+        assert start(at) == []
+    waits = Execution.objects.get(job_id=job.id, trigger="catchup")
+    assert (waits.state, waits.turned_away_at, waits.message) == ("Waiting", None, "")
 
 
 def test_while_one_catches_up_the_next_regular_run_is_parked_and_then_goes_on() -> None:
