@@ -60,11 +60,11 @@ class Candidate(NamedTuple):
     trigger: str
     check_at: datetime
     overlap: str
-    scheduled_for: datetime
-    catch_up_until: datetime | None
-    turned_away_at: datetime | None
     going: bool
     busy: bool
+    scheduled_for: datetime
+    catch_up_until: datetime | None = None
+    turned_away_at: datetime | None = None
 
     @property
     def free(self) -> bool:

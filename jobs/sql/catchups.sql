@@ -64,13 +64,13 @@ WITH due AS (
     LIMIT %(limit)s
 )
 SELECT f.id, f.spec_id, f.attempt, f.generation, f.job_id, f.trigger, f.check_at, j.overlap,
-       f.scheduled_for, f.catch_up_until, f.turned_away_at,
        j.archived_at IS NULL AND (j.paused_at IS NULL OR f.trigger = 'backfill'),
        EXISTS (
            SELECT FROM executions_execution l
            WHERE l.job_id = f.job_id AND l.finished_at IS NULL AND l.trigger = 'schedule' AND l.check_at < %(first)s
              AND (l.state = 'Active' OR l.queued_at IS NOT NULL OR l.attempt > 1
-                  OR l.check_at <= %(soon)s AND (f.turned_away_at > %(impatient)s) IS NOT FALSE))
+                  OR l.check_at <= %(soon)s AND (f.turned_away_at > %(impatient)s) IS NOT FALSE)),
+       f.scheduled_for, f.catch_up_until, f.turned_away_at
 FROM free f JOIN jobs_job j ON j.id = f.job_id
 ORDER BY f.check_at, f.id
 

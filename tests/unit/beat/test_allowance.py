@@ -34,7 +34,7 @@ def test_what_was_not_used_is_not_saved_up() -> None:
 def candidate(
     trigger: str = "catchup", overlap: str = "forbid", going: bool = True, busy: bool = False
 ) -> Candidate:
-    return Candidate(ID, ID, 1, 0, ID, trigger, NOW, overlap, going, busy)
+    return Candidate(ID, ID, 1, 0, ID, trigger, NOW, overlap, going, busy, NOW)
 
 
 @pytest.mark.parametrize(
