@@ -64,8 +64,8 @@ def dispatcher(
 
 
 def due_entries(number: int, spec: Spec = SPEC, shard: int = 3) -> list[Entry]:
-    now = utcnow()
-    return [entry_for(execution_id(uuid4(), now, "schedule", shard), now, spec) for _ in range(number)]
+    due = utcnow() - timedelta(milliseconds=2)  # times of the window are rounded up, and Redis' clock down
+    return [entry_for(execution_id(uuid4(), due, "schedule", shard), due, spec) for _ in range(number)]
 
 
 def drain(queue: Any) -> list[Any]:
