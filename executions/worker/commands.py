@@ -20,7 +20,14 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from containers.spec import ContainerSpec, container_name
+from containers.spec import (
+    LABEL_ATTEMPT,
+    LABEL_EXECUTION,
+    LABEL_JOB,
+    LABEL_OWNER,
+    ContainerSpec,
+    container_name,
+)
 from executions.worker.assignments import Assignment
 from executions.worker.rendering import Rendered, TemplateRefused
 from scheduler_project.kernel.texts import shown
@@ -47,10 +54,10 @@ def container_spec(given: Assignment, rendered: Rendered, defaults: RunDefaults)
         image=spec.image or defaults.images.get(spec.type, ""),
         env={**defaults.passed_env, **_environment(given, rendered)},
         labels={
-            "punctual.execution": str(given.execution_id),
-            "punctual.attempt": str(given.attempt),
-            "punctual.job": spec.job_name,
-            "punctual.owner": spec.owner,
+            LABEL_EXECUTION: str(given.execution_id),
+            LABEL_ATTEMPT: str(given.attempt),
+            LABEL_JOB: spec.job_name,
+            LABEL_OWNER: spec.owner,
         },
         memory_bytes=spec.memory_bytes or defaults.memory_bytes,
         cpus=spec.cpus,

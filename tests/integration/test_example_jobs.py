@@ -12,6 +12,7 @@ import psycopg
 import pytest
 
 from tests import services
+from tests.example_body import BODY
 from tests.integration.example_runs import EXAMPLES, NO_WAREHOUSE, load, run, start
 
 FRESHNESS = "python etl/warehouse_freshness.py"
@@ -119,17 +120,7 @@ def demo_jobs() -> dict[str, dict]:
 
 
 def test_the_first_demo_job_is_the_documented_one():
-    assert demo_jobs()["daily-sales-etl"] == {
-        "name": "daily-sales-etl",
-        "type": "Python",
-        "command": "python etl/daily_sales_pipeline.py",
-        "schedule": "0 2 * * *",
-        "parameters": {"execution_date": "{{ ds }}"},
-        "retries": 3,
-        "retryDelay": "5m",
-        "timeout": "60m",
-        "owner": "data-engineering",
-    }
+    assert demo_jobs()["daily-sales-etl"] == BODY
 
 
 def test_the_demo_has_one_job_of_each_kind_of_schedule():

@@ -6,6 +6,7 @@ from executions.bus.connection import BusUnavailable
 from executions.bus.dead_letters import DeadLetter, dead_letters
 from executions.bus.topology import DEAD
 from scheduler_project.commands import TerminalCommand
+from scheduler_project.kernel.texts import shortened
 
 SHOWN = 200
 
@@ -46,11 +47,7 @@ class Command(TerminalCommand):
 
 
 def _line(letter: DeadLetter) -> str:
-    body = (
-        letter.body
-        if len(letter.body) <= SHOWN
-        else f"{letter.body[:SHOWN]}… ({len(letter.body)} characters)"
-    )
+    body = shortened(letter.body, SHOWN)
     return f"{letter.buried_at}  {letter.queue}  {letter.reason!r}\n  {body!r}"
 
 
