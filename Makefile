@@ -1,14 +1,15 @@
 # Punctual: the commands of a working day. `make` alone lists them.
 PYTHON ?= python3
 VENV ?= .venv
-# Passed on: to `manage.py standalone` by demo, to pytest by test.
+# Passed on: to `manage.py standalone` by demo, to pytest by test, to the benchmarks by bench, to
+# `manage.py chaos` by chaos.
 ARGS ?=
 
 BIN := $(VENV)/bin
 export PYTHON VENV
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo services test lint format types arrows migrations clean
+.PHONY: help venv demo services test bench chaos lint format types arrows migrations clean
 
 help: ## List the targets
 	@echo "Targets:"
@@ -25,11 +26,19 @@ venv: ## Make the virtual environment and install everything in it
 demo: ## Install and run the whole system with demo jobs; Ctrl-C stops it (ARGS=--once: exit after one run of each)
 	@exec scripts/demo.sh $(ARGS)
 
-services: venv ## Find PostgreSQL, Redis, RabbitMQ, Docker; on Debian as root install and start what is missing
+services: venv ## Find PostgreSQL, Redis, RabbitMQ, Docker, a browser; on Debian as root install and start what is missing
 	@exec $(BIN)/python -m scripts.services
 
 test: ## Run everything that CI runs: services, ruff, mypy, import-linter, migrations, pytest
 	@exec scripts/test.sh $(ARGS)
+
+bench: venv ## Measure what a run costs (ARGS="--only dispatch --json": one benchmark, and on standard output JSON alone)
+	@$(BIN)/python -m scripts.services >&2
+	@exec $(BIN)/python -m benchmarks $(ARGS)
+
+chaos: venv ## Kill and cut while runs are due, and count what was lost (ARGS="--runs 20000 --minutes 5 --seed 7 --json")
+	@$(BIN)/python -m scripts.services >&2
+	@exec $(BIN)/python manage.py chaos $(ARGS)
 
 lint: venv ## ruff: rules and format
 	@$(BIN)/ruff check .

@@ -1,22 +1,25 @@
 """Which beat owns which shard.
 
-1. Every beat keeps a place in one list of living beats, by Redis' clock.
-2. Rendezvous hashing gives each shard to one of them; when a beat comes or goes, only the
-   shards that it gains or loses move.
+1. Every beat keeps a place in one list of living beats, by Redis' clock, and says there whether
+   it sees PostgreSQL.
+2. Rendezvous hashing gives each shard to one of those that see it (of all, where none does); when
+   a beat comes or goes, only the shards that it gains or loses move.
 3. A beat takes the lease of each shard that is its own by that rule, as soon as it is free,
    and gives up the others at once.
 4. It trusts a lease only until a deadline on its own monotonic clock, counted from before
    the request: a beat that was stalled and wakes up owns nothing until it has asked again.
+5. Who takes a shard whose last owner let the lease end sends what that one had in flight at once.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from hashlib import blake2b
 
+from executions.beats import beats_key, owner_key
 from executions.store import Script, Store, StoreUnavailable
 from scheduler_project.kernel.clock import monotonic
 
@@ -40,11 +43,19 @@ def _weight(shard: int, beat: str) -> bytes:
 class Ownership:
     """The shards of one beat. ``renew`` is called on a timer of its own, ``owned`` from any thread."""
 
-    def __init__(self, store: Store, identity: str, shards: int, lease: timedelta) -> None:
+    def __init__(
+        self,
+        store: Store,
+        identity: str,
+        shards: int,
+        lease: timedelta,
+        sees_database: Callable[[], bool] = lambda: True,
+    ) -> None:
         self.identity = identity
         self._store = store
         self._shards = shards
         self._lease = lease
+        self._sees_database = sees_database
         self._deadlines: dict[int, float] = {}
         self._lock = threading.Lock()
 
@@ -69,19 +80,20 @@ class Ownership:
     def leave(self) -> None:
         """Hand everything over at once (shutdown)."""
         try:
-            self._store.run(_MEET, [self._store.shared_key("beats")], [self.identity, 0])
+            self._store.run(_MEET, self._lists(), [self.identity, 0, 1])
             self._give_up(set(self._deadlines))
         except StoreUnavailable as error:
             logger.warning("left_without_farewell", extra={"beat": self.identity, "error": error.message})
 
     def _meet(self) -> list[str]:
-        arguments = [self.identity, self._lease // _MS]
-        return [
-            name.decode() for name in self._store.run(_MEET, [self._store.shared_key("beats")], arguments)
-        ]
+        arguments = [self.identity, self._lease // _MS, int(self._sees_database())]
+        return [name.decode() for name in self._store.run(_MEET, self._lists(), arguments)]
 
     def _take(self, wanted: Sequence[int], asked_at: float) -> None:
-        calls = [([self._key(shard)], [self.identity, self._lease // _MS]) for shard in wanted]
+        calls = [
+            ([*self._keys(shard), self._store.key(shard, "flight")], [self.identity, self._lease // _MS])
+            for shard in wanted
+        ]
         answers = self._store.run_each(_OWN, calls) if calls else []
         deadline = asked_at + self._lease.total_seconds()
         with self._lock:
@@ -96,7 +108,10 @@ class Ownership:
             for shard in shards:
                 self._deadlines.pop(shard, None)
         if shards:
-            self._store.run_each(_DISOWN, [([self._key(shard)], [self.identity]) for shard in sorted(shards)])
+            self._store.run_each(_DISOWN, [(self._keys(shard), [self.identity]) for shard in sorted(shards)])
 
-    def _key(self, shard: int) -> str:
-        return self._store.key(shard, "owner")
+    def _lists(self) -> list[str]:
+        return [beats_key(self._store), self._store.shared_key("blind")]
+
+    def _keys(self, shard: int) -> list[str]:
+        return [owner_key(self._store, shard), self._store.key(shard, "last")]

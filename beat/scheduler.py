@@ -2,10 +2,14 @@
 
     main thread   tick: dispatcher, entries of beat_schedule     Redis, RabbitMQ
     ownership     which shards are ours                          Redis
+    neighbours    which shards of others are late                Redis
+    sight         whether this beat reaches PostgreSQL           PostgreSQL
     loader        the next five minutes into the window          PostgreSQL, Redis
     sweeper       what is overdue                                PostgreSQL, Redis
     planner       jobs without a next occurrence                 PostgreSQL, Redis
     settler       changes of jobs that nobody has carried out    PostgreSQL, Redis
+    pools         places that are free, and their limits           PostgreSQL, Redis
+    registrar     which found containers are over                PostgreSQL, Redis
     catchups      missed and backfilled runs, at a limited rate  PostgreSQL, Redis
 
 Each has a thread, so that a database that hangs delays no dispatch and no lease. Shutdown
@@ -29,20 +33,24 @@ from beat.catchups import CatchUpLimits, CatchUps
 from beat.dispatcher import Dispatcher, DispatchTimes
 from beat.entries import PERIOD_S, PeriodicEntries
 from beat.loader import Loader
+from beat.neighbours import Neighbours
 from beat.ownership import Ownership
 from beat.planner import Planner
+from beat.pools import PoolKeeper
 from beat.queries import SWEEPS
+from beat.registrar import Registrar
 from beat.settler import Settler
+from beat.sight import Sight
 from beat.sweeper import Sweeper, SweepTimes
 from executions.bus.publishing import EventPublisher, RunPublisher
-from executions.bus.topology import RUNS
 from executions.database import DatabaseUnavailable, database_available
 from executions.store import StoreUnavailable, default_store
 from executions.window import Window
 from executions.worker.assignments import TASK
 from scheduler_project.kernel.clock import SYSTEM_CLOCK, monotonic
 from scheduler_project.kernel.errors import InvalidValue
-from scheduler_project.kernel.loop import BackgroundService, stop_on_signals
+from scheduler_project.kernel.loop import BackgroundService, RunOnce, stop_on_signals
+from scheduler_project.kernel.pulse import DATABASE_WITHIN_S, PULSE, WITHIN_S, PulseFile
 
 logger = logging.getLogger(__name__)
 
@@ -91,39 +99,62 @@ class _Engine:
         store = default_store()
         window = Window(store, settings.PUNCTUAL_MISFIRE_GRACE)
         identity = f"{socket.gethostname()}/{os.getpid()}/{uuid.uuid4().hex[:12]}"
-        self._ownership = Ownership(store, identity, settings.PUNCTUAL_SHARDS, settings.PUNCTUAL_BEAT_LEASE)
+        sight = Sight()
+        self._ownership = Ownership(
+            store, identity, settings.PUNCTUAL_SHARDS, settings.PUNCTUAL_BEAT_LEASE, sight.clear
+        )
+        neighbours = Neighbours(window, self._ownership, settings.PUNCTUAL_SHARDS)
         loader = Loader(window, self._ownership, settings.PUNCTUAL_WINDOW, settings.PUNCTUAL_MISFIRE_GRACE)
         sweep_times = SweepTimes(
-            settings.PUNCTUAL_ENQUEUE_TIMEOUT, settings.PUNCTUAL_RUN_LEASE, settings.PUNCTUAL_MISFIRE_GRACE
+            settings.PUNCTUAL_ENQUEUE_TIMEOUT,
+            settings.PUNCTUAL_RUN_LEASE,
+            settings.PUNCTUAL_MISFIRE_GRACE,
+            settings.PUNCTUAL_ENGINE_WAIT,
         )
         catch_up_limits = CatchUpLimits(
             settings.PUNCTUAL_CATCHUP_RATE, settings.PUNCTUAL_CATCHUP_ACTIVE, settings.PUNCTUAL_SHARDS
         )
         self._dispatcher = Dispatcher(
             window,
-            self._ownership,
-            RunPublisher(TASK, RUNS, identity),
+            neighbours.reached,
+            RunPublisher(TASK, identity),
             EventPublisher(),
-            DispatchTimes(settings.PUNCTUAL_DISPATCH_LEASE, settings.PUNCTUAL_ENQUEUE_TIMEOUT),
+            DispatchTimes(
+                settings.PUNCTUAL_DISPATCH_LEASE,
+                settings.PUNCTUAL_ENQUEUE_TIMEOUT,
+                settings.PUNCTUAL_ENGINE_WAIT,
+            ),
             loader.want_spec,
         )
         self._settler = Settler(self._ownership, SYSTEM_CLOCK)
         self._sweeper = Sweeper(window, self._ownership, EventPublisher(), sweep_times)
         self._entries = PeriodicEntries(store, SYSTEM_CLOCK, send_entry)
         self._entries_at = 0.0
+        rounds: dict[str, RunOnce] = {
+            "sight": sight.run_once,
+            "loader": loader.run_once,
+            "sweeper": self._sweeper.run_once,
+            "planner": Planner(self._ownership, SYSTEM_CLOCK).run_once,
+            "settler": self._settler.run_once,
+            "pools": PoolKeeper(store).run_once,
+            "registrar": Registrar(store, self._ownership).run_once,
+            "catchups": CatchUps(store, self._ownership, catch_up_limits).run_once,
+        }
         self._services = [
-            BackgroundService("ownership", self._ownership.renew),
-            BackgroundService("loader", loader.run_once),
-            BackgroundService("sweeper", self._sweeper.run_once),
-            BackgroundService("planner", Planner(self._ownership, SYSTEM_CLOCK).run_once),
-            BackgroundService("settler", self._settler.run_once),
-            BackgroundService("catchups", CatchUps(store, self._ownership, catch_up_limits).run_once),
+            BackgroundService("ownership", self._ownership.renew, within_s=WITHIN_S),
+            BackgroundService("neighbours", neighbours.run_once, within_s=WITHIN_S),
+            *(
+                BackgroundService(name, run_once, within_s=DATABASE_WITHIN_S)
+                for name, run_once in rounds.items()
+            ),
         ]
+        PulseFile(settings.PUNCTUAL_ALIVE_FILE).start()
         for service in self._services:
             service.start()
         logger.info("beat_started", extra={"beat": identity, "shards": settings.PUNCTUAL_SHARDS})
 
     def tick(self, schedule: dict[str, Any]) -> float:
+        PULSE.expect("tick", WITHIN_S)
         pause = self._dispatcher.tick()
         if monotonic() >= self._entries_at:
             self._entries_at = monotonic() + PERIOD_S
@@ -134,6 +165,7 @@ class _Engine:
         return pause
 
     def close(self) -> None:
+        PULSE.excuse("tick")
         for service in reversed(self._services):
             service.stop()
         self._settler.close()

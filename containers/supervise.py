@@ -1,7 +1,7 @@
 """One attempt from launch to outcome, on any runtime.
 
-    launch ─ LaunchFailed ─────────────────────────► Outcome(START_FAILED | IMAGE_PULL_FAILED)
-      │
+    launch ─ LaunchFailed ─────────────────────────► Outcome(START_FAILED | IMAGE_PULL_FAILED | …)
+      │ └─── wanted_stop says CANCEL or DETACH ────► as below, with nothing started
       ▼
     watch ── it ends by itself ────────────────────► Outcome(SUCCEEDED | FAILED | OUT_OF_MEMORY | …)
       │ ├─── time limit, counted from its start ───► stop ► Outcome(TIMED_OUT)
@@ -16,36 +16,32 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
-from enum import Enum
 
+from containers.launching import (
+    ASK_EVERY_S,
+    Detached,
+    LaunchCancelled,
+    Launching,
+    NotLaunched,
+    Stop,
+    WantedStop,
+)
 from containers.outcome import Exit, Outcome, Reason, one_line, verdict
 from containers.runtime import Container, LaunchFailed, LogWriter, Runtime, RuntimeUnavailable
 from containers.spec import ContainerSpec
 from scheduler_project.kernel.backoff import exponential
 from scheduler_project.kernel.clock import SYSTEM_CLOCK, Clock, monotonic
-from scheduler_project.kernel.errors import PunctualError
+
+__all__ = ["Detached", "NotLaunched", "Stop", "WantedStop", "note", "run_to_end"]
 
 logger = logging.getLogger(__name__)
 
-POLL_S = 0.2
 FLUSH_S = 30.0
-
-
-class Stop(Enum):
-    """What the caller wants of a run that is being watched."""
-
-    CANCEL = "cancel"
-    DETACH = "detach"
-
-
-class Detached(PunctualError):
-    """The run is no longer watched from here; its container goes on."""
-
-
-WantedStop = Callable[[], Stop | None]
+INCOMPLETE = "the log is incomplete"
+LOST_FLUSH_S = 5.0
 
 
 def run_to_end(
@@ -60,71 +56,118 @@ def run_to_end(
     """Launch (or attach to) the container of ``spec``, watch it to its end, and say how it ended.
 
     ``wanted_stop`` is asked about every 0.2 s and must not block. With ``attach_only`` nothing is
-    started: where there is no container the outcome is LOST. Raises Detached when told to
-    detach, and RuntimeUnavailable when the engine does not answer before there is a container.
+    started: where there is no container the outcome is LOST. Raises Detached when told to detach
+    (NotLaunched where nothing had been started yet), and RuntimeUnavailable when the engine does
+    not answer before there is a container.
     """
+    outcome = _run_to_outcome(runtime, spec, log, wanted_stop, attach_only=attach_only, clock=clock)
     try:
-        container = runtime.attach(spec.name) if attach_only else runtime.launch(spec)
+        log.finish()
+    except OSError as error:
+        return _incomplete(outcome, str(error))
+    return outcome
+
+
+def _run_to_outcome(
+    runtime: Runtime,
+    spec: ContainerSpec,
+    log: LogWriter,
+    wanted_stop: WantedStop,
+    *,
+    attach_only: bool,
+    clock: Clock,
+) -> Outcome:
+    launching = Launching(spec.start_timeout_s, wanted_stop, lambda line: note(log, line))
+    try:
+        container = runtime.attach(spec.name, launching) if attach_only else runtime.launch(spec, launching)
     except LaunchFailed as failure:
-        now = clock.now()
-        return Outcome(failure.reason, None, one_line(failure.message), now, now)
+        return _not_run(failure.reason, one_line(failure.message), clock)
+    except LaunchCancelled:
+        return _not_run(Reason.CANCELLED, "cancelled before it had started", clock)
     if container is None:
-        now = clock.now()
-        return Outcome(Reason.LOST, None, f"there is no container {spec.name} to attach to", now, now)
-    return _follow_to_end(container, spec, log, wanted_stop, clock)
+        return _not_run(Reason.LOST, f"there is no container {spec.name} to attach to", clock)
+    deadline = _deadline(container, spec, launching)
+    return _follow_to_end(container, spec, log, wanted_stop, deadline)
+
+
+def _not_run(reason: Reason, message: str, clock: Clock) -> Outcome:
+    now = clock.now()
+    return Outcome(reason, None, message, now, now)
+
+
+def note(log: LogWriter, line: str) -> None:
+    """A line for people, which is never worth a run."""
+    try:
+        log.note(line)
+    except OSError as error:
+        logger.warning("note_not_written", extra={"line": line, "error": str(error)})
 
 
 def _follow_to_end(
-    container: Container, spec: ContainerSpec, log: LogWriter, wanted_stop: WantedStop, clock: Clock
+    container: Container,
+    spec: ContainerSpec,
+    log: LogWriter,
+    wanted_stop: WantedStop,
+    deadline: float | None,
 ) -> Outcome:
-    started_at = container.started_at
     follower = container.follow(log)
     try:
-        ended, cause = _watch(container, spec, wanted_stop, clock)
+        ended, cause = _watch(container, spec, wanted_stop, deadline)
     except BaseException:
         follower.cancel()
         log.close()
         raise
-    follower.finish(FLUSH_S)
-    log.close()
-    outcome = verdict(ended, spec, started_at, cause)
-    if follower.error:
-        return replace(
-            outcome, message=one_line(f"{outcome.message}; the log is incomplete: {follower.error}")
-        )
-    return outcome
+    # Where nobody knows how it ended, nobody may be there to send the rest.
+    follower.finish(FLUSH_S if ended.exit_code is not None else LOST_FLUSH_S)
+    outcome = verdict(ended, spec, container.started_at, cause)
+    return _incomplete(outcome, follower.error) if follower.error else outcome
+
+
+def _incomplete(outcome: Outcome, why: str) -> Outcome:
+    if INCOMPLETE in outcome.message:
+        return outcome
+    return replace(outcome, message=one_line(f"{outcome.message}; {INCOMPLETE}: {why}"))
 
 
 def _watch(
-    container: Container, spec: ContainerSpec, wanted_stop: WantedStop, clock: Clock
+    container: Container, spec: ContainerSpec, wanted_stop: WantedStop, deadline: float | None
 ) -> tuple[Exit, Reason | None]:
-    deadline = _deadline(container, spec, clock)
     cause: Reason | None = None
     delays = exponential(cap=5.0)
     while True:
         try:
-            ended = container.wait(POLL_S)
+            ended = container.wait(ASK_EVERY_S)
             if ended is not None:
                 return ended, cause or _late_cause(ended, wanted_stop)
             cause = _cause_to_stop(spec, wanted_stop(), deadline)
             if cause is not None:
-                container.stop(spec.grace_s)
+                container.stop(spec.grace_s, lambda: _let_go_if_asked(spec, wanted_stop()))
             delays = exponential(cap=5.0)
         except RuntimeUnavailable as error:
             _wait_for_engine(spec, wanted_stop, delays, error)
 
 
-def _deadline(container: Container, spec: ContainerSpec, clock: Clock) -> float | None:
-    """On the monotonic clock; an attempt that is attached to keeps the deadline of its start."""
+def _deadline(container: Container, spec: ContainerSpec, launching: Launching) -> float | None:
+    """On the monotonic clock; an attempt that is attached to keeps the deadline of its start.
+
+    One whose start was seen from here has not run for longer than that, whatever clocks say.
+    """
     if spec.timeout_s is None:
         return None
-    ran_for = max(clock.now() - container.started_at, timedelta(0)).total_seconds()
-    return monotonic() + spec.timeout_s - ran_for
+    now = monotonic()
+    ran_for = max(container.now() - container.started_at, timedelta(0)).total_seconds()
+    if launching.idle_at is not None:
+        ran_for = min(ran_for, now - launching.idle_at)
+    return now + spec.timeout_s - ran_for
+
+
+def _let_go_if_asked(spec: ContainerSpec, wanted: Stop | None) -> None:
+    if wanted is Stop.DETACH:
+        raise Detached(f"{spec.name} is no longer watched from here")
 
 
 def _cause_to_stop(spec: ContainerSpec, wanted: Stop | None, deadline: float | None) -> Reason | None:
-    if wanted is Stop.DETACH:
-        raise Detached(f"{spec.name} is no longer watched from here")
+    _let_go_if_asked(spec, wanted)
     if wanted is Stop.CANCEL:
         return Reason.CANCELLED
     if deadline is not None and monotonic() >= deadline:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 from django.urls import reverse
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from scheduler_project.kernel.durations import format_duration
@@ -17,15 +18,16 @@ NOTHING = "–"
 
 
 def time_cell(instant: datetime | None, *, exact: bool = False) -> str:
-    """To the second, or to the millisecond where ``exact``, in UTC; the whole of it in the title."""
+    """To the second, or to the millisecond where ``exact``, in UTC, until ``local-times.js`` has come."""
     if instant is None:
         return NOTHING
     at = instant.astimezone(UTC)
+    precision = "millisecond" if exact else "second"
     return format_html(
-        '<time class="nowrap" datetime="{}" title="{} UTC">{}</time>',
+        '<time datetime="{}" data-precision="{}">{} UTC</time>',
         at.isoformat(),
-        at.isoformat(sep=" ").removesuffix("+00:00"),
-        at.replace(tzinfo=None).isoformat(sep=" ", timespec="milliseconds" if exact else "seconds"),
+        precision,
+        at.replace(tzinfo=None).isoformat(sep=" ", timespec=f"{precision}s"),
     )
 
 
@@ -62,6 +64,12 @@ def text_cell(value: str) -> str:
 
 def job_link(job_id: UUID, name: str) -> SafeString:
     return format_html('<a href="{}">{}</a>', reverse("admin:jobs_job_change", args=[job_id]), name)
+
+
+def run_links(runs: Iterable[UUID]) -> str:
+    """Each run by its id; NOTHING where there is none."""
+    links = [(reverse("admin:executions_execution_change", args=[run]), run) for run in runs]
+    return format_html_join(", ", '<a href="{}">{}</a>', links) or NOTHING
 
 
 def runs_link(job_id: UUID, text: str) -> SafeString:

@@ -2,64 +2,131 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, ClassVar
 from uuid import UUID
 
 from django.contrib.admin import ModelAdmin, SimpleListFilter
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.views.main import ChangeList
-from django.contrib.auth.models import Group
 from django.core.paginator import Paginator
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 
-from executions.listing import between, in_states, newest_of, team_names
+from access.policy import teams_seen_by
+from access.roles import teams
+from executions.explanations import REASONS
+from executions.listing import all_of, between, going_on, is_going_on, sift_of, team_names
 from executions.models import Execution
-from executions.policy import teams_seen_by
-from executions.states import State
+from executions.pages import page_of
+from executions.states import State, Trigger
 from scheduler_project.kernel.clock import utcnow
 
 BEFORE = "before"
 
 
-class NewestFirst(ChangeList):
-    """A list that knows no total: ``older`` is the address of the next page, if there is one."""
+class KeysetList(ChangeList):
+    """The newest first, without a total: ``older`` is the address of the next page, if there is one."""
 
     before: UUID | None = None
     older: str = ""
     newest: str = ""
 
     def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Any]:
-        given = self.filter_params.pop(BEFORE, [])
-        self.params.pop(BEFORE, None)
+        self.before = self.taken(BEFORE)
+        return super().get_queryset(request, exclude_parameters)
+
+    def taken(self, name: str) -> UUID | None:
+        """The id that the address gives under ``name``, which is no look-up."""
+        given = self.filter_params.pop(name, [])
+        self.params.pop(name, None)
         try:
-            self.before = UUID(given[-1]) if given else None
+            return UUID(given[-1]) if given else None
         except ValueError as error:
             raise IncorrectLookupParameters(error) from error
-        return super().get_queryset(request, exclude_parameters)
 
     def get_ordering(self, request: HttpRequest, queryset: QuerySet[Any]) -> list[Any]:
         return ["-id"]
 
-    def get_results(self, request: HttpRequest) -> None:
-        size = self.list_per_page
-        found = newest_of(self.queryset, teams_seen_by(request.user), before=self.before, limit=size + 1)
-        rows, more = found[:size], len(found) > size
-        owners = team_names(rows)
-        for row in rows:
-            row.owner_name = owners.get(row.owner_id, row.spec.body["owner"])  # type: ignore[attr-defined]
+    def show(self, rows: list[Any], then: UUID | None, **kept: str) -> None:
+        """``then``: the next page has the ids below; ``kept``: what stays in the addresses of the pages."""
         self.result_list = rows
         self.result_count = len(rows)
         self.full_result_count = None
         self.show_full_result_count = self.show_admin_actions = False
         self.can_show_all, self.multi_page = True, False
-        self.paginator = Paginator(rows, size)
-        self.older = self.get_query_string({BEFORE: str(rows[-1].id)}) if more else ""
-        self.newest = self.get_query_string() if self.before else ""
+        self.paginator = Paginator(rows, self.list_per_page)
+        self.older = self.get_query_string({**kept, BEFORE: str(then)}) if then else ""
+        self.newest = self.get_query_string(kept) if self.before else ""
 
 
-class StateFilter(SimpleListFilter):
+class NewestFirst(KeysetList):
+    looked_until: datetime | None = None
+
+    def get_results(self, request: HttpRequest) -> None:
+        sift = all_of(spec.sift() for spec in self.filter_specs if isinstance(spec, Sifting))
+        teams = teams_seen_by(request.user)
+        page = page_of(self.queryset, teams, sift, after=self.before, limit=self.list_per_page)
+        owners = team_names(page.rows)
+        for row in page.rows:
+            row.owner_name = owners.get(row.owner_id, row.spec.body["owner"])  # type: ignore[attr-defined]
+        self.looked_until = page.looked_until
+        self.show(page.rows, page.then)
+
+
+class Sifting(SimpleListFilter):
+    """A filter that no index knows, for pages that look at a bounded number of rows."""
+
+    def sift(self) -> Q | None:
+        raise NotImplementedError
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """What can be meant; the page sifts it."""
+        known = {value for value, _ in self.lookup_choices}
+        return queryset if not self.value() or self.value() in known else queryset.none()
+
+
+class ReasonFilter(Sifting):
+    title = "reason"
+    parameter_name = "reason"
+
+    def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> list[tuple[str, str]]:
+        return [(reason, reason.replace("_", " ").capitalize()) for reason in sorted(REASONS)]
+
+    def sift(self) -> Q | None:
+        return Q(reason=self.value()) if self.value() else None
+
+
+class TriggerFilter(Sifting):
+    title = "trigger"
+    parameter_name = "trigger"
+
+    def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> list[tuple[str, str]]:
+        return [(str(each), each.name.replace("_", " ").capitalize()) for each in Trigger]
+
+    def sift(self) -> Q | None:
+        return Q(trigger=self.value()) if self.value() else None
+
+
+class AttemptFilter(Sifting):
+    title = "attempt"
+    parameter_name = "attempt"
+    SIFTS: ClassVar = {
+        "1": ("First", Q(attempt=1)),
+        "2": ("Second", Q(attempt=2)),
+        "3": ("Third", Q(attempt=3)),
+        "later": ("Later", Q(attempt__gt=3)),
+    }
+
+    def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> list[tuple[str, str]]:
+        return [(value, title) for value, (title, _) in self.SIFTS.items()]
+
+    def sift(self) -> Q | None:
+        chosen = self.SIFTS.get(self.value() or "")
+        return chosen and chosen[1]
+
+
+class StateFilter(Sifting):
     title = "state"
     parameter_name = "state"
 
@@ -67,10 +134,17 @@ class StateFilter(SimpleListFilter):
         return [(str(state), str(state)) for state in State]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        value = self.value()
-        if not value:
+        states = self._states()
+        if not self.value() or (states and not is_going_on(states)):
             return queryset
-        return in_states(queryset, [State(value)]) if value in list(State) else queryset.none()
+        return going_on(queryset, states) if states else queryset.none()
+
+    def sift(self) -> Q | None:
+        return sift_of(self._states())
+
+    def _states(self) -> list[State]:
+        value = self.value()
+        return [State(value)] if value in list(State) else []
 
 
 class DueFilter(SimpleListFilter):
@@ -100,10 +174,10 @@ class TeamFilter(SimpleListFilter):
     parameter_name = "team"
 
     def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> list[tuple[str, str]]:
-        teams = teams_seen_by(request.user)
-        groups = Group.objects.order_by("name")
-        if teams is not None:
-            groups = groups.filter(id__in=teams)
+        seen = teams_seen_by(request.user)
+        groups = teams().order_by("name")
+        if seen is not None:
+            groups = groups.filter(id__in=seen)
         return [(str(identity), name) for identity, name in groups.values_list("id", "name")]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:

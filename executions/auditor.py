@@ -8,7 +8,7 @@ from executions.bus.consuming import BatchConsumer
 from executions.bus.topology import AUDITOR
 from executions.database import database_available
 from executions.events import Event
-from executions.transitions import append_history
+from executions.history import append_history
 
 
 def auditor() -> BatchConsumer:

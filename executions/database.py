@@ -16,6 +16,7 @@ from django.db.utils import Error as DatabaseError
 from psycopg.errors import UndefinedColumn, UndefinedTable
 
 from scheduler_project.kernel.errors import RetryableError
+from scheduler_project.kernel.pulse import PULSE
 
 
 class DatabaseUnavailable(RetryableError):
@@ -35,6 +36,7 @@ def database_available() -> Iterator[None]:
         raise DatabaseUnavailable(
             f"PostgreSQL cannot serve this now: {_said(error)} (DATABASE_URL)"
         ) from error
+    PULSE.progress()
 
 
 def _said(error: DatabaseError) -> str:

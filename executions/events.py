@@ -24,6 +24,8 @@ MOST_ATTEMPTS = 32767
 MOST_MESSAGE = 2000
 MOST_NAME = 300
 REATTACHED = "reattached"
+REPORTED = "reported"
+"""The reason of an outcome that was reported from elsewhere (executions/reporting.py)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,9 +35,11 @@ class Event:
     ``retryable`` is False where another attempt cannot end otherwise (a template that names
     what is not there). ``started_at`` and ``queued_at`` repeat what earlier events said, so
     that the row comes out the same in whatever order they arrive. ``generation`` (of JOB_QUEUED):
-    what was sent in an earlier one than the row's will not start. ``due_at`` (of JOB_RESUMED):
+    what was sent in an earlier one than the row's will not start; with a ``reason`` it was delivered, and
+    waits for something else than a worker. ``due_at`` (of JOB_RESUMED):
     when it is due now. The ``reason`` of a JOB_STARTED
-    is "reattached" where the container was there already.
+    is "reattached" where the container was there already. ``gone`` is False where something of the
+    attempt may still run (its engine does not answer).
     """
 
     type: EventType
@@ -51,6 +55,7 @@ class Event:
     retryable: bool = True
     generation: int = 0
     due_at: datetime | None = None
+    gone: bool = True
 
     def __post_init__(self) -> None:
         """A message is for people, and is kept, sent and shown in many places: none may be large."""
@@ -66,6 +71,8 @@ class Event:
             return f"{self.worker} {self.at.isoformat()}"
         if self.type in {EventType.PAUSED, EventType.RESUMED}:
             return self.at.isoformat()
+        if self.type is EventType.QUEUED and self.reason:
+            return f"{self.generation} {self.reason} {self.at.isoformat()}"
         if self.type is EventType.QUEUED and self.generation:
             return str(self.generation)
         return ""
@@ -88,6 +95,8 @@ class Event:
             found["generation"] = self.generation
         if not self.retryable:
             found["retryable"] = False
+        if not self.gone:
+            found["gone"] = False
         return found
 
 
@@ -95,10 +104,9 @@ def encode(events: Iterable[Event]) -> bytes:
     return json.dumps({"events": [event.to_json() for event in events]}, separators=(",", ":")).encode()
 
 
-def encode_queued(runs: Sequence[tuple[UUID, int, int]], at: datetime) -> bytes:
+def encode_queued(runs: Sequence[tuple[str, int, int]], at: datetime) -> bytes:
     """JOB_QUEUED of a batch: (execution, attempt, generation) of each run that the broker has confirmed."""
-    named = [[str(run), attempt, generation] for run, attempt, generation in runs]
-    item = {"type": EventType.QUEUED, "at": _text(at), "runs": named}
+    item = {"type": EventType.QUEUED, "at": _text(at), "runs": runs}
     return json.dumps({"events": [item]}, separators=(",", ":")).encode()
 
 
@@ -128,6 +136,7 @@ def _expand(item: dict[str, Any]) -> list[Event]:
         "started_at": _instant(item["started_at"]) if "started_at" in item else None,
         "due_at": _instant(item["due_at"]) if "due_at" in item else None,
         "retryable": bool(item.get("retryable", True)),
+        "gone": bool(item.get("gone", True)),
     }
     return [
         Event(

@@ -7,11 +7,14 @@ here, and writes back what changed. Events may come twice or out of order; the r
 2. A move that ``states.MOVES`` does not allow from the row's state changes nothing.
 3. An outcome carries the times of what came before it, and a late JOB_STARTED or
    JOB_QUEUED cannot reach a row past it: any order gives the same row.
-4. JOB_FAILED with retries left makes the row Waiting again with the next attempt;
+4. JOB_FAILED with retries left, as its policy has it, makes the row Waiting again with the next attempt;
    JOB_LOST does the same from a budget of its own, since losing a worker is not the job's failure.
    A run that somebody has asked to stop is not tried again: its tombstone would let no worker start it.
-   Where it was lost on the way, it has stopped as they wanted: it is Cancelled.
-5. A JOB_QUEUED of an earlier generation changes nothing: what it speaks of will not start.
+   Where it was lost on the way and nothing of it runs, it has stopped as they wanted: it is Cancelled.
+5. A JOB_QUEUED of an earlier generation changes nothing: what it speaks of will not start. One with a
+   reason was delivered, and waits for what the reason says.
+6. What somebody has asked to stop may have begun although its row reads Waiting (executions/services.py):
+   it keeps the reason that they gave, and the time at which the sweep looks at it.
 """
 
 from __future__ import annotations
@@ -22,18 +25,14 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from executions.entries import GENERATIONS
-from executions.events import Event
+from executions.events import MOST_MESSAGE, Event
+from executions.retry_policies import RetryPolicy
 from executions.states import TERMINAL, EventType, State, move
+from scheduler_project.kernel.texts import shortened
 
 LOST_LIMIT = 3
-
-
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
-    """How often a failed run is tried again, and how long after the failure."""
-
-    retries: int = 0
-    delay: timedelta = timedelta(0)
+WAITS_LOOKED_AT = 3
+"""After so many leases it is looked whether what waits in a line still does: Redis may have lost it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +67,7 @@ class Run:
     @property
     def stopped_for(self) -> str:
         """Why somebody asked it to stop, where that was said."""
-        return self.reason if self.cancel_requested and self.state is State.ACTIVE else ""
+        return self.reason if self.cancel_requested and self.state not in TERMINAL else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +107,14 @@ def _apply(run: Run, event: Event, context: Context) -> tuple[Run, list[Event]]:
 def _queue(run: Run, event: Event, context: Context) -> Run:
     if event.generation != run.generation % GENERATIONS:
         return run
+    if run.cancel_requested:
+        return replace(run, queued_at=_earliest(run.queued_at, event.at))
+    if event.reason:
+        soon = min(context.timing.enqueue_timeout, WAITS_LOOKED_AT * context.timing.lease_check)
+        queued_at = _earliest(run.queued_at, event.at)
+        return replace(
+            run, queued_at=queued_at, reason=event.reason, message=event.message, check_at=context.now + soon
+        )
     if run.queued_at is not None:
         return replace(run, queued_at=_earliest(run.queued_at, event.at))
     return replace(run, queued_at=event.at, check_at=context.now + context.timing.enqueue_timeout)
@@ -159,19 +166,28 @@ def _fail(run: Run, event: Event, context: Context) -> tuple[Run, list[Event]]:
     budget = losses <= LOST_LIMIT if lost else event.retryable and failures <= context.policy.retries
     again = budget and not run.cancel_requested
     counted = replace(run, failures=failures, losses=losses)
-    if lost and run.cancel_requested:
+    if lost and run.cancel_requested and event.gone:
         return _finish(counted, event, State.CANCELLED), [replace(event, type=EventType.CANCELLED)]
     if not again:
         return _finish(counted, event, State.COMPLETED_ABNORMALLY), []
     ended = _finish(counted, event, State.WAITING)
-    due = context.now if lost else _retry_at(event, context)
+    due = context.now if lost else _retry_at(run, failures, event, context)
+    if not lost and (why := _refusal(ended, event, due, context.policy)):
+        said = shortened(f"{event.message}; not tried again: {why}".lstrip("; "), MOST_MESSAGE)
+        return _finish(counted, replace(event, message=said), State.COMPLETED_ABNORMALLY), []
     waiting = replace(ended, attempt=run.attempt + 1, queued_at=None, finished_at=None, check_at=due)
     return waiting, [_retrying(event, waiting)]
 
 
-def _retry_at(event: Event, context: Context) -> datetime:
-    """The delay counts from the failure, not from its recording; a clock that is ahead adds nothing."""
-    return max(context.now, min(event.at, context.now) + context.policy.delay)
+def _retry_at(run: Run, failures: int, event: Event, context: Context) -> datetime:
+    """The pause counts from the failure, not from its recording; a clock that is ahead adds nothing."""
+    return max(context.now, min(event.at, context.now) + context.policy.pause(failures, run.id))
+
+
+def _refusal(ended: Run, event: Event, due: datetime, policy: RetryPolicy) -> str:
+    """Why the policy does not let an attempt follow on this failure, though there are retries left."""
+    begun_at = ended.first_started_at or event.at
+    return policy.refusal(event.reason, event.exit_code) or policy.too_late(due - begun_at)
 
 
 def _retrying(event: Event, waiting: Run) -> Event:

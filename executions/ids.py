@@ -21,7 +21,6 @@ from uuid import UUID
 from scheduler_project.kernel.clock import EPOCH, from_millis, to_micros, to_millis
 from scheduler_project.kernel.errors import InvalidValue
 
-MAX_SHARDS = 4096
 LATEST = from_millis((1 << 47) - 1)  # year 6429; later ones do not fit Python's and PostgreSQL's needs alike
 _RANDOM_BITS = 62
 
@@ -56,7 +55,7 @@ def shard_in(identity: UUID) -> int:
 
 def lowest_id(instant: datetime) -> UUID:
     """The least id of any execution due at ``instant`` or later: a bound for ranges and partitions."""
-    return UUID(int=to_millis(instant) << 80)
+    return UUID(int=max(0, to_millis(instant)) << 80)
 
 
 def event_id(execution: UUID, attempt: int, kind: str, distinction: str = "") -> UUID:

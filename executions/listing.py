@@ -1,24 +1,28 @@
-"""Reads executions for people: newest first, by key, without a COUNT, whatever the table's size.
+"""Reads executions for people: newest or oldest first, by key, without a COUNT, whatever the table's size.
 
-A page is found by its ids alone, from the index on (owner, id), (job, id) or the primary key.
+A page is found by its ids alone, from the index on (owner, id), (job, id) or the primary key (pages.py).
 For a member of several teams it is the newest of each team's newest: no index serves
 ``owner_id IN (…) ORDER BY id`` without reading on through other teams' rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 from django.contrib.auth.models import Group
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
+from access.audit import About, note
+from access.levels import Level
+from access.policy import User, require, require_level, sees_all, team_ids, teams_seen_by
 from executions.ids import lowest_id
 from executions.models import Execution, ExecutionEvent
-from executions.policy import User, teams_seen_by
-from executions.states import State
+from executions.pages import NEWEST, Order, Page, page_of
+from executions.states import State, Trigger
 from scheduler_project.kernel.errors import NotFound
 
 _MILLISECOND = timedelta(milliseconds=1)
@@ -26,60 +30,65 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Which executions. ``teams``: None for all; ``since`` and ``until``: half-open, over scheduled_for."""
+    """Which executions. ``teams``: None for all; ``since`` and ``until``: half-open, over scheduled_for.
+
+    Of ``states``, ``reasons`` and ``triggers`` any one; empty does not restrict. ``attempt``: the latest.
+    """
 
     teams: frozenset[int] | None = None
     job_id: UUID | None = None
     states: tuple[State, ...] = ()
     since: datetime | None = None
     until: datetime | None = None
+    reasons: tuple[str, ...] = ()
+    triggers: tuple[Trigger, ...] = ()
+    attempt: int | None = None
 
 
-def newest(selection: Selection, *, before: UUID | None = None, limit: int) -> list[Execution]:
-    """At most ``limit`` executions with their specs, the latest due first; only ids below ``before``."""
-    return newest_of(selected(selection), selection.teams, before=before, limit=limit)
-
-
-def newest_of(
-    rows: QuerySet[Execution], teams: frozenset[int] | None, *, before: UUID | None, limit: int
-) -> list[Execution]:
-    """The same, of any rows."""
-    query = ids_of(rows, teams, before=before, limit=limit)
-    ids = [] if query is None else list(query)
-    if not ids:
-        return []
-    found = Execution.objects.select_related("spec").filter(id__in=ids, id__gte=ids[-1], id__lte=ids[0])
-    return sorted(found, key=lambda execution: execution.id, reverse=True)
-
-
-def ids_of(
-    rows: QuerySet[Execution], teams: frozenset[int] | None, *, before: UUID | None, limit: int
-) -> QuerySet[Execution, UUID] | None:
-    """The query that finds a page's ids; None where no team is seen."""
-    if before is not None:
-        rows = rows.filter(id__lt=before)
-    parts = [rows] if teams is None else [rows.filter(owner_id=team) for team in sorted(teams)]
-    if not parts:
-        return None
-    each = [part.order_by("-id").values_list("id", flat=True)[:limit] for part in parts]
-    if len(each) == 1:
-        return each[0]
-    return each[0].union(*each[1:], all=True).order_by("-id")[:limit]
+def listed(selection: Selection, *, after: UUID | None = None, limit: int, order: Order = NEWEST) -> Page:
+    """A page of at most ``limit`` beyond the id ``after``; the latest due first, or as ``order`` says."""
+    rows, sift = selected(selection), sifted(selection)
+    return page_of(rows, selection.teams, sift, after=after, limit=limit, order=order)
 
 
 def selected(selection: Selection) -> QuerySet[Execution]:
-    """The rows of a selection, of whichever team."""
+    """The rows of a selection as far as an index finds them, of whichever team."""
     found = between(Execution.objects.all(), selection.since, selection.until)
     if selection.job_id is not None:
         found = found.filter(job_id=selection.job_id)
-    return in_states(found, selection.states) if selection.states else found
+    return going_on(found, selection.states) if is_going_on(selection.states) else found
 
 
-def in_states(found: QuerySet[Execution], states: Collection[State]) -> QuerySet[Execution]:
-    found = found.filter(state__in=[str(state) for state in states])
-    if set(states) <= {State.WAITING, State.ACTIVE}:
-        found = found.filter(check_at__isnull=False)  # the same rows, and the partial index knows them
-    return found
+def sifted(selection: Selection) -> Q | None:
+    """What its rows are sifted by, since no index knows it."""
+    return all_of(
+        [
+            sift_of(selection.states),
+            Q(reason__in=selection.reasons) if selection.reasons else None,
+            Q(trigger__in=[str(each) for each in selection.triggers]) if selection.triggers else None,
+            Q(attempt=selection.attempt) if selection.attempt is not None else None,
+        ]
+    )
+
+
+def all_of(sifts: Iterable[Q | None]) -> Q | None:
+    """What passes each of these; None where there is none."""
+    found = [sift for sift in sifts if sift is not None]
+    return Q(*found) if found else None
+
+
+def sift_of(states: Collection[State]) -> Q | None:
+    return Q(state__in=[str(state) for state in states]) if states and not is_going_on(states) else None
+
+
+def is_going_on(states: Collection[State]) -> bool:
+    """Whether all of these are states of runs that the scheduler looks at: few, whatever the history."""
+    return bool(states) and set(states) <= {State.WAITING, State.ACTIVE}
+
+
+def going_on(found: QuerySet[Execution], states: Collection[State]) -> QuerySet[Execution]:
+    """Those in ``states`` that ``is_going_on``: the partial index of what is looked at knows them."""
+    return found.filter(state__in=[str(state) for state in states], check_at__isnull=False)
 
 
 def between(
@@ -100,6 +109,30 @@ def find_execution(execution_id: UUID, user: User) -> Execution:
     if found is None or (teams is not None and found.owner_id not in teams):
         raise NotFound(f"There is no execution {execution_id}.")
     return found
+
+
+def retries_of(execution: Execution) -> list[UUID]:
+    """The runs that do its work once more, by the index on (job, id): they share its planned time."""
+    found = between(Execution.objects.filter(job_id=execution.job_id), execution.scheduled_for, None)
+    found = found.filter(id__lt=lowest_id(execution.scheduled_for + _MILLISECOND), retry_of=execution.id)
+    return list(found.order_by("created_at", "id").values_list("id", flat=True))
+
+
+def require_run(user: User, level: Level, execution_id: UUID) -> None:
+    """Forbidden, unless ``user`` may do what needs ``level`` with this run; NotFound where he sees none."""
+    require_level(user, level)
+    if sees_all(user):
+        return
+    owner = Execution.objects.filter(id=execution_id).values_list("owner_id", flat=True).first()
+    if owner is None or owner not in team_ids(user):
+        raise NotFound(f"There is no execution {execution_id}.")
+    require(user, level, owner)
+
+
+def note_run(execution_id: UUID, user: User, action: str, fields: Mapping[str, Any] | None = None) -> None:
+    """Note in the audit trail what ``user`` did to this run; in the transaction that does it."""
+    run = Execution.objects.get(id=execution_id)
+    note(run, user, action, None, fields, About(run.owner_id, run.job_id, f"run {run.id}"))
 
 
 def events_of(execution: Execution) -> list[ExecutionEvent]:

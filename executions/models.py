@@ -7,6 +7,7 @@ executions/sql/schema.sql. No code but executions/transitions.py writes ``state`
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, ClassVar
 
 from django.db import models
@@ -90,6 +91,9 @@ class Execution(models.Model):
     most_active = models.SmallIntegerField(
         null=True, editable=False, help_text="How many backfill runs of the job may be under way at once."
     )
+    retry_of = models.UUIDField(
+        null=True, editable=False, help_text="The ended run whose work somebody wanted done once more."
+    )
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 
     class Meta:
@@ -126,6 +130,19 @@ class Execution(models.Model):
     def __str__(self) -> str:
         return f"{self.id} ({self.state})"
 
+    @property
+    def caption(self) -> str:
+        """What people know it by: its job, and when it was planned."""
+        return f"{self.spec.body['job_name']}, {self.scheduled_for:%Y-%m-%d %H:%M:%S} UTC"
+
+    @property
+    def wanted_at(self) -> datetime:
+        """When it was to start, jitter not added: what it is late by counts from here.
+
+        A retry keeps the planned time of what it repeats, and is wanted since somebody asked for it.
+        """
+        return self.moved_to or (self.scheduled_for if self.retry_of is None else self.created_at)
+
 
 class ExecutionEvent(models.Model):
     """One immutable statement about an execution; the database refuses UPDATE and DELETE of rows."""
@@ -147,3 +164,60 @@ class ExecutionEvent(models.Model):
 
     def __str__(self) -> str:
         return f"{self.type} of attempt {self.attempt} of {self.execution_id}"
+
+
+class Minute(models.Model):
+    """What happened in one minute to the runs of one team, as one connection counted it (see tallies.py).
+
+    ``what``: a ``Tally``; ``bucket``: of the lateness, how late, otherwise 0. ``writer``: the connection, or
+    0 where those of several have been put together.
+    """
+
+    pk = models.CompositePrimaryKey("minute", "owner_id", "what", "bucket", "writer")
+    minute = models.DateTimeField(editable=False)
+    owner_id = models.IntegerField(editable=False)
+    what = models.TextField(editable=False)
+    bucket = models.SmallIntegerField(editable=False)
+    writer = models.IntegerField(editable=False)
+    count = models.IntegerField(editable=False)
+
+    def __str__(self) -> str:
+        return f"{self.count} {self.what} in {self.minute:%Y-%m-%d %H:%M} UTC"
+
+
+class Trouble(models.Model):
+    """How often a job failed for one reason in an hour, or started late, as one connection counted it.
+
+    ``what``: "failed" or "late". ``undone``: failed attempts that another attempt followed. ``latest``: the
+    last execution of which it was counted.
+    """
+
+    pk = models.CompositePrimaryKey("hour", "job_id", "what", "reason", "writer")
+    hour = models.DateTimeField(editable=False)
+    job_id = models.UUIDField(editable=False)
+    what = models.TextField(editable=False)
+    reason = models.TextField(editable=False)
+    writer = models.IntegerField(editable=False)
+    owner_id = models.IntegerField(editable=False)
+    count = models.IntegerField(editable=False)
+    undone = models.IntegerField(editable=False)
+    worst_s = models.FloatField(editable=False)
+    latest = models.UUIDField(editable=False)
+
+    def __str__(self) -> str:
+        return f"{self.count} {self.what} of {self.job_id} since {self.hour:%Y-%m-%d %H:%M} UTC"
+
+
+class DeadLetter(models.Model):
+    """No table: a message on the broker's queue of dead letters, for its permissions and its audit trail."""
+
+    id = models.CharField(primary_key=True, max_length=32, editable=False)
+
+    class Meta:
+        managed = False
+        verbose_name = "dead letter"
+        default_permissions = ("view",)
+        permissions: ClassVar[Any] = [("settle_deadletter", "Can replay and discard dead letters")]
+
+    def __str__(self) -> str:
+        return self.id

@@ -20,6 +20,7 @@ class NewExecution:
     ``check_at``: when it is due; held (executions/holding.py) where it waits for leave to start.
     ``catch_up_until``: it stands for the first of the missed fires up to that one.
     ``most_active``: of a backfill, how many of its job's may be under way at once.
+    ``retry_of``: the ended run whose work it does once more.
     """
 
     id: UUID
@@ -37,6 +38,7 @@ class NewExecution:
     finished_at: datetime | None = None
     catch_up_until: datetime | None = None
     most_active: int | None = None
+    retry_of: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,7 +35,7 @@ def recorder(clock: Clock = SYSTEM_CLOCK) -> BatchConsumer:
                 done = record(events, now, keep=keep)
             push_due_soon(done.entries, now)
         forbid(done.unwanted)
-        outcomes_heard({event.execution_id for event in events if event.type in OUTCOMES})
+        outcomes_heard({(event.execution_id, event.attempt) for event in events if event.type in OUTCOMES})
         for event in done.unknown:
             logger.warning(
                 "event_without_run", extra={"execution": event.execution_id, "event": str(event.type)}

@@ -30,6 +30,7 @@ from psycopg.errors import LockNotAvailable
 
 from executions.claims import fence
 from executions.entries import Entry
+from executions.pools import leave_lines
 from executions.queries import REDIRECTION
 from executions.scheduling import push_due_soon, window_horizon
 from executions.states import State, Trigger
@@ -198,5 +199,7 @@ def send_again(withdrawn: Withdrawn, entries: Sequence[Entry], now: datetime) ->
     """After the commit: the old entries leave the window, the new ones that are due soon enter it."""
     old = [replace(run, generation=run.generation - 1).entry for run in withdrawn.runs.values()]
     if old:
-        Window(default_store()).remove(old)
+        window = Window(default_store())
+        window.remove(old)
+        leave_lines(window, withdrawn.runs, now)
     push_due_soon(entries, now)

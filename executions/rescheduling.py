@@ -12,9 +12,13 @@ from uuid import UUID
 
 from django.db import transaction
 
+from access.levels import Level
+from access.policy import User
 from executions.entries import Entry
 from executions.events import Event
+from executions.history import append_history
 from executions.holding import is_held
+from executions.listing import note_run, require_run
 from executions.models import Execution
 from executions.planning import EndedRun, Progress, plan_next
 from executions.redirection import (
@@ -28,7 +32,7 @@ from executions.redirection import (
     withdraw,
 )
 from executions.states import EventType, State
-from executions.transitions import append_history, insert
+from executions.transitions import insert
 from scheduler_project.kernel.durations import LONGEST, format_duration
 from scheduler_project.kernel.errors import Conflict, InvalidFields, NotFound
 
@@ -39,23 +43,24 @@ TRIES = 5
 @dataclass(frozen=True, slots=True)
 class _Move:
     due: datetime
-    by: str
+    user: User
     now: datetime
 
     @property
     def message(self) -> str:
-        return f"moved to {self.due:%Y-%m-%dT%H:%M:%S.%fZ} by {self.by}"
+        return f"moved to {self.due:%Y-%m-%dT%H:%M:%S.%fZ} by {self.user.get_username()}"
 
 
-def reschedule_execution(execution_id: UUID, at: datetime, by: str, now: datetime) -> datetime:
+def reschedule_execution(execution_id: UUID, at: datetime, user: User, now: datetime) -> datetime:
     """Let a run that waits start at ``at``, or now where that has passed; when it is due.
 
-    NotFound; Conflict where it does not wait (any more); InvalidFields for a time too far away.
+    Forbidden; NotFound; Conflict where it does not wait (any more); InvalidFields for a time too far away.
     StoreUnavailable where Redis is away: whether it has begun cannot be known then.
     """
+    require_run(user, Level.OPERATE, execution_id)
     if at - now > LONGEST:
         raise InvalidFields({"at": [f"It is more than {format_duration(LONGEST)} from now."]})
-    move = _Move(max(at, now), by, now)
+    move = _Move(max(at, now), user, now)
     for _ in range(TRIES):
         try:
             _reschedule(execution_id, move)
@@ -71,6 +76,7 @@ def _reschedule(execution_id: UUID, move: _Move) -> None:
         raise Conflict("The run has begun.")
     with transaction.atomic(durable=True):
         entries = _move(_waiting(execution_id, lock=True), withdrawn, move)
+        note_run(execution_id, move.user, "moved", {"dueAt": f"{move.due:%Y-%m-%dT%H:%M:%S.%fZ}"})
     send_again(withdrawn, entries, move.now)
 
 

@@ -8,19 +8,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import timedelta
 from functools import cached_property
 from typing import Any
 from uuid import UUID
 
-from executions.folding import RetryPolicy
 from executions.ids import spec_id
+from executions.priorities import DEFAULT_QUEUE, Priority
+from executions.retry_policies import RetryPolicy, read_policy
 
 
 @dataclass(frozen=True, kw_only=True)
 class Spec:
-    """``schedule`` is the normal form of jobs/schedules; times are in seconds, memory in bytes."""
+    """``schedule`` is the normal form of jobs/schedules, ``container`` that of containers/options.py,
+    ``retry`` that of executions/retry_policies.py; times are in seconds. Secrets are named in ``container``;
+    their values are nowhere in it. ``overrides``: those of the parameters that somebody gave to this run
+    alone."""
 
     job_id: str
     job_name: str
@@ -36,8 +40,13 @@ class Spec:
     retries: int = 0
     retry_delay_s: float = 0.0
     timeout_s: float | None = None
-    memory_bytes: int | None = None
-    cpus: float | None = None
+    container: Mapping[str, Any] = field(default_factory=dict)
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+    queue: str = DEFAULT_QUEUE
+    priority: str = str(Priority.NORMAL)
+    pool: str = ""
+    max_active: int | None = None
+    retry: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -49,8 +58,8 @@ class Spec:
 
     @cached_property
     def canonical(self) -> bytes:
-        """The one JSON text of this spec: sorted keys, no blanks."""
-        return json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+        """The one JSON text of this spec."""
+        return canonical_json(self.to_json())
 
     @cached_property
     def id(self) -> UUID:
@@ -58,4 +67,10 @@ class Spec:
 
     @property
     def retry_policy(self) -> RetryPolicy:
-        return RetryPolicy(self.retries, timedelta(seconds=self.retry_delay_s))
+        delay = timedelta(seconds=self.retry_delay_s)
+        return replace(read_policy(self.retry), retries=self.retries, delay=delay)
+
+
+def canonical_json(body: Mapping[str, Any]) -> bytes:
+    """The one JSON text of a spec's ``to_json``: sorted keys, no blanks."""
+    return json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()

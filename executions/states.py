@@ -26,7 +26,6 @@ class State(StrEnum):
 
 
 TERMINAL = frozenset({State.COMPLETED_NORMALLY, State.COMPLETED_ABNORMALLY, State.CANCELLED})
-LIVE = frozenset(State) - TERMINAL
 
 
 class EventType(StrEnum):

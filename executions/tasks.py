@@ -8,7 +8,7 @@ from celery import shared_task
 from django.conf import settings
 
 from executions.worker.assignments import TASK
-from executions.worker.lifecycle import Ended
+from executions.worker.attempts import Ended
 from executions.worker.signals import RunFailed, run_held
 from scheduler_project.kernel.clock import utcnow
 

@@ -36,6 +36,8 @@ _RANK = {
     )
 }
 
+ENDS = frozenset({EventType.LOST, EventType.FAILED, EventType.CANCELLED, EventType.COMPLETED})
+
 
 class Statement(Protocol):
     """An event, as the history or the exchange has it."""
@@ -77,8 +79,16 @@ class Span:
 
 
 def in_order(events: Iterable[E]) -> list[E]:
-    """The events as they followed on each other: by attempt, then time; at one time by what causes what."""
-    return sorted(events, key=lambda event: (event.attempt, event.at, _RANK[EventType(event.type)]))
+    """The events as they followed on each other: by attempt, then time; at one time by what causes what.
+
+    An attempt's end is its last: who takes up a run that has ended says so after that.
+    """
+    return sorted(events, key=_place)
+
+
+def _place(event: Statement) -> tuple[int, bool, datetime, int]:
+    kind = EventType(event.type)
+    return event.attempt, kind in ENDS, event.at, _RANK[kind]
 
 
 def spans(row: Row, events: Iterable[Statement]) -> list[Span]:
@@ -86,10 +96,20 @@ def spans(row: Row, events: Iterable[Statement]) -> list[Span]:
     found = [Span(State.WAITING, 1, row.created_at)]
     for event in in_order(events):
         current = found[-1]
-        target = _target(current, event, row.attempt)
+        target = None if came_too_late(row, event) else _target(current, event, row.attempt)
         if target is not None:
             _enter(found, *target, event.at)
     return _catch_up(found, row)
+
+
+def came_too_late(row: Row, event: Statement) -> bool:
+    """Whether it is an end that the run's row does not have, since another one had been recorded before.
+
+    Such as a worker's word that it stopped what was left of a run whose end had been reported.
+    """
+    if event.type not in ENDS or row.state not in TERMINAL or event.attempt != row.attempt:
+        return False
+    return move(State.ACTIVE, EventType(event.type)) is not row.state
 
 
 def _target(current: Span, event: Statement, latest: int) -> tuple[State, int] | None:

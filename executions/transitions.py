@@ -20,18 +20,20 @@ from django.conf import settings
 from django.db import connection
 
 from executions.entries import Entry
-from executions.events import REATTACHED, Event
+from executions.events import REATTACHED, REPORTED, Event
 from executions.folding import Context, Run, Timing, fold
+from executions.history import append_history
 from executions.holding import is_held
 from executions.planning import BegunRun, EndedRun, NewExecution, Progress, plan_next
 from executions.queries import TRANSITIONS
 from executions.runspecs import Spec
+from executions.scheduling import window_horizon
 from executions.states import TERMINAL, EventType, State, Trigger
 
 
 @dataclass(slots=True)
 class Recorded:
-    """What a batch did: rows changed, events of no row, runs due soon, cancelled runs that began.
+    """What a batch did: rows changed, events of no row, runs due soon, runs that are not to begin or go on.
 
     ``started_again``: a JOB_STARTED of each attempt that two workers have started (never promised not to
     happen, and to be counted).
@@ -52,6 +54,15 @@ class Skip:
     reason: str
     message: str
     missed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A run that somebody wants ended. ``underway``: it waits, and may be on its way to a worker."""
+
+    state: State
+    attempt: int
+    underway: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +87,11 @@ def record(events: Sequence[Event], now: datetime, *, keep: bool = False, follow
     rows = _lock({event.execution_id for event in events})
     done = Recorded(
         unknown=[event for event in events if event.execution_id not in rows],
-        unwanted=[event.execution_id for event in events if _began_cancelled(event, rows)],
+        unwanted=[
+            event.execution_id
+            for event in events
+            if event.execution_id in rows and began_unwanted(rows[event.execution_id].run, event)
+        ],
     )
     by_run: dict[UUID, list[Event]] = defaultdict(list)
     for event in events:
@@ -90,17 +105,18 @@ def record(events: Sequence[Event], now: datetime, *, keep: bool = False, follow
         after[identity], follow_ups = fold(row.run, by_run[identity], context)
         history += follow_ups
         done.started_again += second_starts(row.run, by_run[identity])
+    done.unwanted += [event.execution_id for event in events if _ended_elsewhere(event, after)]
     won = _update([(before[i], after[i]) for i in rows if after[i] != before[i]])
     append_history(history)
     done.changed = [after[identity] for identity in won]
     moved = [(rows[identity], before[identity], after[identity]) for identity in won]
-    retried = {row.job_id for row, old, new in moved if new.attempt > old.attempt and _waits_anew(old, new)}
+    retried = {row.job_id for row, old, new in moved if new.attempt > old.attempt and waits_anew(old, new)}
     progress = Progress(list(_begun(moved)), list(_ended(moved)), retried)
     created = insert(plan_next(progress, now)) if follow else []
     done.entries = created + [
         _entry(rows[identity], after[identity])
         for identity in won
-        if _waits_anew(before[identity], after[identity])
+        if waits_anew(before[identity], after[identity])
     ]
     return done
 
@@ -114,6 +130,7 @@ def insert(new: Sequence[NewExecution]) -> list[Entry]:
     columns = (
         "id", "job_id", "spec_id", "owner_id", "shard", "trigger", "scheduled_for",
         "state", "reason", "message", "missed", "finished_at", "check_at", "catch_up_until", "most_active",
+        "retry_of",
     )  # fmt: skip
     made = {row[0] for row in _run("insert_executions", _columns(new, columns))}
     append_history(_skip(item) for item in new if item.id in made and item.state is State.CANCELLED)
@@ -133,14 +150,6 @@ def _skip(item: NewExecution) -> Event:
         reason=item.reason,
         message=item.message,
     )
-
-
-def append_history(events: Iterable[Event]) -> None:
-    """Append to the history; an event that is there already changes nothing."""
-    items = sorted(events, key=lambda event: (event.execution_id, event.id))  # the same
-    if items:
-        names = ("execution_id", "id", "type", "attempt", "at", "worker", "reason", "message", "exit_code")
-        _run("append_events", _columns(items, names))
 
 
 def skip_missed(skips: Sequence[Skip], now: datetime) -> set[UUID]:
@@ -168,11 +177,15 @@ def hold_missed(runs: Sequence[tuple[UUID, datetime, datetime]]) -> set[UUID]:
     return {row[0] for row in _run("hold_missed", [*columns, runs[0][0], runs[-1][0]])}
 
 
-def request_cancel(execution_id: UUID, now: datetime, reason: str = "", message: str = "") -> bool:
-    """Note that an Active run is to stop, and why; False where it is not Active (any more)."""
+def request_cancel(execution_id: UUID, now: datetime, reason: str = "", message: str = "") -> Asked | None:
+    """Note that a run is to stop, or not to start, and why; None where it is not there or has ended."""
+    parameters: dict[str, str | datetime | UUID] = {
+        "id": execution_id, "now": now, "reason": reason, "message": message, "soon": window_horizon(now),
+    }  # fmt: skip
     with connection.cursor() as cursor:
-        cursor.execute(TRANSITIONS["request_cancel"], [now, reason, message, execution_id])
-        return bool(cursor.rowcount == 1)
+        cursor.execute(TRANSITIONS["request_cancel"], parameters)
+        found = cursor.fetchone()
+    return None if found is None else Asked(State(found[0]), *found[1:])
 
 
 def postpone(checks: Sequence[tuple[UUID, datetime, datetime]]) -> set[UUID]:
@@ -245,10 +258,17 @@ def _ended(moved: Iterable[_Moved]) -> Iterator[EndedRun]:
             )
 
 
-def _began_cancelled(event: Event, rows: dict[UUID, _Locked]) -> bool:
-    """A run began although it was cancelled: its tombstone did not reach Redis in time."""
-    row = rows.get(event.execution_id)
-    return event.type is EventType.STARTED and row is not None and row.run.state is State.CANCELLED
+def began_unwanted(run: Run, event: Event) -> bool:
+    """A run began although somebody wanted it ended: its tombstone may not have reached Redis (pure)."""
+    return event.type is EventType.STARTED and (run.state is State.CANCELLED or run.cancel_requested)
+
+
+def _ended_elsewhere(event: Event, after: dict[UUID, Run]) -> bool:
+    """The end of the run was reported, and is in its row: what its worker has of it is to stop."""
+    run = after.get(event.execution_id)
+    if event.reason != REPORTED or run is None:
+        return False
+    return run.state in TERMINAL and run.attempt == event.attempt
 
 
 def second_starts(run: Run, events: Iterable[Event]) -> list[Event]:
@@ -263,8 +283,8 @@ def second_starts(run: Run, events: Iterable[Event]) -> list[Event]:
     return found
 
 
-def _waits_anew(before: Run, after: Run) -> bool:
-    """A retry or a resumed run: Waiting, not queued, and not the wait that it was in before."""
+def waits_anew(before: Run, after: Run) -> bool:
+    """A retry or a resumed run: Waiting, not queued, and not the wait that it was in before (pure)."""
     return (
         after.state is State.WAITING
         and after.queued_at is None

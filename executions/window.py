@@ -17,14 +17,13 @@ Nothing lives here alone: whatever is lost is loaded again from PostgreSQL.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Any
 from uuid import UUID
 
-from executions.entries import Entry, Popped, spec_head, unpack
+from executions.entries import MEMBER_BYTES, Entry, Popped, spec_head
 from executions.ids import shard_in
 from executions.store import Script, Store
 from scheduler_project.kernel.clock import from_millis, to_millis
@@ -36,6 +35,8 @@ BUCKET_TTL_S = 86400
 SLACK = timedelta(seconds=10)
 NO_LIMIT = timedelta(days=365 * 100)
 _POP = Script("executions.lua", "pop.lua")
+_SENT = Script("executions.lua", "sent.lua")
+_LATE = Script("executions.lua", "late.lua")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +51,11 @@ class Due:
 
 @dataclass(frozen=True, slots=True)
 class Whereabouts:
-    """Where the window has an attempt: popped and unconfirmed, or sent at."""
+    """Where the window has an attempt: popped and unconfirmed, or sent at; ``in_line``: it waits its turn."""
 
     in_flight: bool
     sent_at: datetime | None
+    in_line: bool = False
 
 
 class Window:
@@ -65,23 +67,55 @@ class Window:
 
     def add(self, entries: Iterable[Entry], specs: Mapping[UUID, bytes]) -> None:
         """Put waiting runs in; what is in already stays once. ``specs``: the JSON of each entry's RunSpec."""
-        by_shard: dict[int, list[Entry]] = defaultdict(list)
+        placed: dict[int, dict[bytes, int]] = defaultdict(dict)
+        heads: dict[int, dict[bytes, bytes]] = defaultdict(dict)
         for entry in entries:
-            by_shard[entry.shard].append(entry)
-        for shard, group in by_shard.items():
-            self.store.batch(partial(self._fill, shard, group, specs), atomic=True)
+            shard = entry.shard
+            placed[shard][entry.member] = entry.score
+            if entry.spec_id in specs:
+                heads[shard][spec_head(entry.spec_id)] = specs[entry.spec_id]
+        self.put(placed, heads)
 
-    def _fill(self, shard: int, entries: Sequence[Entry], specs: Mapping[UUID, bytes], pipe: Any) -> None:
-        buckets: dict[int, dict[bytes, float]] = defaultdict(dict)
-        for entry in entries:
-            buckets[entry.score // MINUTE_MS][entry.member] = entry.score
-        for spec_id in {entry.spec_id for entry in entries}:
-            if spec_id in specs:
-                pipe.set(self._spec(shard, spec_head(spec_id)), specs[spec_id], ex=SPEC_TTL_S)
-        for minute, members in buckets.items():
-            pipe.zadd(self._bucket(shard, minute), members)
+    def put(
+        self, members: Mapping[int, Mapping[bytes, int]], specs: Mapping[int, Mapping[bytes, bytes]]
+    ) -> None:
+        """``add`` of what is packed already: by shard, due times in ms by member, and JSON by head.
+
+        One round trip. Should it break off, all of it may be put in again: RunSpecs come first, then the
+        buckets, then their index, where what pops looks first.
+        """
+
+        def fill(pipe: Any) -> None:
+            for shard, bodies in specs.items():
+                for head, body in bodies.items():
+                    pipe.set(self._spec(shard, head), body, ex=SPEC_TTL_S)
+            for shard, scores in members.items():
+                self._fill(shard, scores, pipe)
+
+        if members or specs:
+            self.store.batch(fill)
+
+    def _fill(self, shard: int, scores: Mapping[bytes, int], pipe: Any) -> None:
+        buckets: dict[int, dict[bytes, int]] = defaultdict(dict)
+        for member, score in scores.items():
+            buckets[score // MINUTE_MS][member] = score
+        for minute, found in buckets.items():
+            pipe.zadd(self._bucket(shard, minute), found)
             pipe.expire(self._bucket(shard, minute), BUCKET_TTL_S)
         pipe.zadd(self.store.key(shard, "buckets"), {str(minute): minute for minute in buckets})
+
+    def put_back(self, runs: Iterable[Popped], due: datetime) -> None:
+        """Put runs in again, due then, that came out of it; their RunSpecs are here, or asked for."""
+        score = to_millis(due)
+
+        def fill(pipe: Any) -> None:
+            for run in runs:
+                shard, minute = shard_in(run.execution_id), score // MINUTE_MS
+                pipe.zadd(self._bucket(shard, minute), {run.member: score})
+                pipe.expire(self._bucket(shard, minute), BUCKET_TTL_S)
+                pipe.zadd(self.store.key(shard, "buckets"), {str(minute): minute})
+
+        self.store.batch(fill)
 
     def pop(self, shards: Sequence[int], lease: timedelta, limit: int) -> list[Due]:
         """Pop what is due in each of ``shards`` and lease it to the caller, at most ``limit`` a shard."""
@@ -96,35 +130,47 @@ class Window:
         answers = self.store.run_each(_POP, calls) if calls else []
         return [_due(shard, answer) for shard, answer in zip(shards, answers, strict=True)]
 
-    def specs(self, shard: int, heads: Sequence[bytes]) -> dict[bytes, bytes]:
-        """The JSON of the RunSpecs with these heads; what Redis no longer has is left out."""
-        if not heads:
+    def late(self, shards: Sequence[int], by: timedelta) -> list[int]:
+        """Those of ``shards`` of which a run has been due for as long as ``by`` and waits in its bucket."""
+        by_ms = by // timedelta(milliseconds=1)
+        calls = [
+            ([self.store.key(shard, "buckets")], [self.store.key(shard, "b") + ":", by_ms])
+            for shard in shards
+        ]
+        answers = self.store.run_each(_LATE, calls) if calls else []
+        return [shard for shard, late in zip(shards, answers, strict=True) if late]
+
+    def specs(self, wanted: Mapping[int, Collection[bytes]]) -> dict[bytes, bytes]:
+        """The JSON of the RunSpecs with these heads, by shard; what Redis no longer has is left out."""
+        asked = {shard: list(heads) for shard, heads in wanted.items() if heads}
+        if not asked:
             return {}
-        names = [self._spec(shard, head) for head in heads]
-        (found,) = self.store.batch(lambda pipe: pipe.mget(names))
-        return {head: body for head, body in zip(heads, found, strict=True) if body is not None}
 
-    def put_specs(self, shard: int, specs: Mapping[UUID, bytes]) -> None:
         def fill(pipe: Any) -> None:
-            for spec_id, body in specs.items():
-                pipe.set(self._spec(shard, spec_head(spec_id)), body, ex=SPEC_TTL_S)
+            for shard, heads in asked.items():
+                # Not pipe.mget(): a cluster's pipeline refuses it, although these lie in one slot.
+                pipe.execute_command("MGET", *(self._spec(shard, head) for head in heads))
 
-        self.store.batch(fill)
+        heads = [head for group in asked.values() for head in group]
+        bodies = [body for group in self.store.batch(fill) for body in group]
+        return {head: body for head, body in zip(heads, bodies, strict=True) if body is not None}
 
-    def confirm(self, shard: int, runs: Sequence[Popped], now: datetime, keep: timedelta) -> None:
-        """The broker has these: no longer in flight, but noted as sent for ``keep``."""
-        if not runs:
-            return
+    def confirm(self, runs: Iterable[Popped], now: datetime, keep: timedelta) -> None:
+        """The broker has these: no longer in flight, but noted as sent for ``keep``. One round trip."""
+        by_shard: dict[int, list[bytes]] = defaultdict(list)
+        for run in runs:
+            by_shard[run.shard].append(run.member)
         now_ms = to_millis(now)
-
-        def fill(pipe: Any) -> None:
-            pipe.zrem(self.store.key(shard, "flight"), *[run.member for run in runs])
-            pipe.zadd(self.store.key(shard, "sent"), {run.sent_member: now_ms for run in runs})
-            pipe.zremrangebyscore(
-                self.store.key(shard, "sent"), "-inf", now_ms - keep // timedelta(milliseconds=1)
+        forget = now_ms - keep // timedelta(milliseconds=1)
+        calls = [
+            (
+                [self.store.key(shard, "flight"), self.store.key(shard, "sent")],
+                [now_ms, forget, MEMBER_BYTES, b"".join(members)],
             )
-
-        self.store.batch(fill, atomic=True)
+            for shard, members in by_shard.items()
+        ]
+        if calls:
+            self.store.run_each(_SENT, calls)
 
     def remove(self, entries: Iterable[Entry]) -> None:
         """Take waiting runs out again, from their buckets and from in flight, whatever their flags."""
@@ -136,10 +182,10 @@ class Window:
 
         self.store.batch(fill)
 
-    def forbid(self, execution_id: UUID) -> None:
-        """Leave a tombstone: whoever claims this run must not start it, whoever runs it must stop it."""
-        name = self.store.key(shard_in(execution_id), "stop", execution_id.hex)
-        self.store.batch(lambda pipe: pipe.set(name, b"1", ex=TOMBSTONE_TTL_S))
+    def forbid(self, *execution_ids: UUID) -> None:
+        """Leave tombstones: whoever claims these must not start them, whoever runs them must stop them."""
+        names = [self.store.key(shard_in(run), "stop", run.hex) for run in execution_ids]
+        self.store.batch(lambda pipe: [pipe.set(name, b"1", ex=TOMBSTONE_TTL_S) for name in names])
 
     def locate(self, entries: Sequence[Entry]) -> list[Whereabouts]:
         """Where each is on its way to the broker, whatever its flags."""
@@ -178,10 +224,10 @@ class Window:
 
 
 def _due(shard: int, answer: Sequence[Any]) -> Due:
-    now, next_due, *members = answer
+    now, next_due, members = answer
     return Due(
         shard,
         from_millis(int(now)),
         None if int(next_due) < 0 else from_millis(int(next_due)),
-        [unpack(member) for member in members],
+        [Popped(members[start : start + MEMBER_BYTES]) for start in range(0, len(members), MEMBER_BYTES)],
     )

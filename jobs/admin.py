@@ -1,4 +1,4 @@
-"""Tasks and jobs in the admin.
+"""Jobs in the admin.
 
 A job is made and changed by the same functions as over REST, so that its runs follow. One that has
 been deleted is kept for its history: it is hidden in the list unless asked for, and only looked at.
@@ -18,41 +18,51 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllow
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
+from unfold.admin import ModelAdmin as UnfoldAdmin
+from unfold.forms import AdminForm
 
+from access.admin_pages import NotThere
+from access.levels import Level
+from access.policy import level_of, may, sees_all, team_ids
 from executions.admin_cells import NOTHING, json_cell, runs_link, text_cell, time_cell
 from executions.api.parameters import identity
-from executions.policy import sees_all, team_ids
 from jobs import services
-from jobs.admin_cells import condition_cell, latest_run_cell, runs_of, schedule_text, with_runs
-from jobs.admin_forms import JobForm, TaskForm
+from jobs.admin_cells import (
+    condition_cell,
+    latest_run_cell,
+    next_run_cell,
+    options_text,
+    with_runs,
+)
+from jobs.admin_forms import JobForm, copy_of
+from jobs.admin_page import job_page, retries_text
+from jobs.admin_pages import AskingPages
+from jobs.admin_pools import PoolAdmin
+from jobs.admin_tasks import TaskAdmin
 from jobs.definitions import read_missed
 from jobs.listing import find_job, visible_jobs
-from jobs.models import Job, Missed, Task
+from jobs.models import Job, Missed, Pool, Task
 from jobs.runs import run_job
+from jobs.stored_schedules import schedule_text
 from scheduler_project.kernel.clock import utcnow
 from scheduler_project.kernel.durations import format_duration
 from scheduler_project.kernel.errors import InvalidFields, NotFound
 
 if TYPE_CHECKING:  # at run time the class takes no parameter
-    _TaskAdmin = admin.ModelAdmin[Task]
     _JobAdmin = admin.ModelAdmin[Job]
 else:
-    _TaskAdmin = _JobAdmin = admin.ModelAdmin
+    _JobAdmin = UnfoldAdmin
 
 
-@admin.register(Task)
-class TaskAdmin(_TaskAdmin):
-    form = TaskForm
-    list_display = ("name", "type", "short_command", "image")
-    list_filter = ("type",)
-    search_fields = ("name",)
+admin.site.register(Pool, PoolAdmin)
+admin.site.register(Task, TaskAdmin)
 
-    class Media:
-        css: ClassVar = {"all": ["executions/admin.css"]}
 
-    @admin.display(description="Command")
-    def short_command(self, task: Task) -> str:
-        return task.command if len(task.command) <= 80 else task.command[:77] + "…"
+_OF_THE_MISSED = {
+    Missed.SKIP: "what was due meanwhile is skipped",
+    Missed.RUN_LATEST: "of what was due meanwhile the latest run is made",
+    Missed.RUN_ALL: "all that was due meanwhile is run",
+}
 
 
 class JobChangeList(ChangeList):
@@ -82,7 +92,7 @@ class DeletedFilter(admin.SimpleListFilter):
 
 
 @admin.register(Job)
-class JobAdmin(_JobAdmin):
+class JobAdmin(NotThere, AskingPages, _JobAdmin):
     list_display = ("name", "condition", "latest_run", "next_run", "schedule_shown", "type", "owner")
     list_filter = (DeletedFilter, "type", ("owner", admin.RelatedOnlyFieldListFilter))
     list_select_related = ("owner", "task")
@@ -110,24 +120,33 @@ class JobAdmin(_JobAdmin):
         ),
         (
             "What runs",
-            {"fields": ("type", "task", "command_shown", "image", "parameters_shown", "env_shown")},
+            {
+                "fields": (
+                    "type",
+                    "task",
+                    "command_shown",
+                    "image",
+                    "parameters_shown",
+                    "env_shown",
+                    "container_shown",
+                )
+            },
         ),
-        ("When it fails", {"fields": ("retries", "retry_delay_shown", "timeout_shown")}),
+        ("When it fails", {"fields": ("retries_shown", "timeout_shown")}),
+        ("Where, and how many at once", {"fields": ("queue", "priority", "pool", "max_active")}),
         ("Origin", {"fields": ("created_at_shown", "created_by", "id")}),
     )
     form_fieldsets = (
         (None, {"fields": ("name", "owner", "description", "schedule")}),
-        ("What runs", {"fields": ("type", "command", "image", "parameters", "env")}),
-        ("When it fails", {"fields": ("retries", "retryDelay", "timeout")}),
+        ("What runs", {"fields": ("type", "command", "image", "parameters", "env", "container")}),
+        ("When it fails", {"fields": ("retries", "retryDelay", "retryPolicy", "timeout")}),
         (
             "When it is late or still runs",
             {"fields": ("overlap", "misfire", "misfireMaxAge", "misfireMaxCount", "jitter")},
         ),
+        ("Where, and how many at once", {"fields": ("queue", "priority", "pool", "maxActive")}),
     )
     readonly_fields: ClassVar = [name for _, part in fieldsets for name in part["fields"]]
-
-    class Media:
-        css: ClassVar = {"all": ["executions/admin.css"]}
 
     # --- who may do what -------------------------------------------------------------------
 
@@ -141,14 +160,18 @@ class JobAdmin(_JobAdmin):
         """Anyone of the staff; the queryset holds only what belongs to their teams."""
         return bool(request.user.is_active and request.user.is_staff)
 
-    def has_run_permission(self, request: HttpRequest) -> bool:
-        return self.has_view_permission(request)
+    def has_operate_permission(self, request: HttpRequest) -> bool:
+        """For the actions; the queryset and the services hold each job's team."""
+        return self.has_view_permission(request) and level_of(request.user) >= Level.OPERATE
+
+    def has_edit_permission(self, request: HttpRequest) -> bool:
+        return self.has_view_permission(request) and level_of(request.user) >= Level.EDIT
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        return self.has_view_permission(request) and (sees_all(request.user) or bool(team_ids(request.user)))
+        return self.has_edit_permission(request) and (sees_all(request.user) or bool(team_ids(request.user)))
 
     def has_change_permission(self, request: HttpRequest, obj: Job | None = None) -> bool:
-        return self.has_view_permission(request) and (obj is None or obj.archived_at is None)
+        return self.has_edit_permission(request) and (obj is None or obj.archived_at is None)
 
     def has_delete_permission(self, request: HttpRequest, obj: Job | None = None) -> bool:
         return False
@@ -169,7 +192,7 @@ class JobAdmin(_JobAdmin):
             path(f"<path:object_id>/{what}/", act, {"what": what}, name=f"jobs_job_{what}")
             for what in ("run", "pause", "resume", "archive")
         ]
-        return [*acts, *super().get_urls()]
+        return [*acts, *self.asking_urls(), *super().get_urls()]
 
     def add_view(
         self, request: HttpRequest, form_url: str = "", extra_context: dict[str, Any] | None = None
@@ -177,9 +200,10 @@ class JobAdmin(_JobAdmin):
         """A form of its own, since saving a job is not saving a row."""
         if not self.has_add_permission(request):
             raise PermissionDenied
-        form = JobForm(request.POST if request.method == "POST" else None, user=request.user)
+        copied = self.job_to_copy(request)
+        initial = None if copied is None else copy_of(copied)
+        form = JobForm(request.POST if request.method == "POST" else None, user=request.user, initial=initial)
         if request.method == "POST" and form.is_valid() and (made := form.save(utcnow())) is not None:
-            self.log_addition(request, made, [{"added": {}}])
             return self.response_add(request, made)
         return self._form_page(request, form, None, form_url, extra_context)
 
@@ -196,9 +220,20 @@ class JobAdmin(_JobAdmin):
             return super().change_view(request, object_id, form_url, extra_context)
         form = JobForm(request.POST if request.method == "POST" else None, user=request.user, job=job)
         if request.method == "POST" and form.is_valid() and (changed := form.save(utcnow())) is not None:
-            self.log_change(request, changed, [{"changed": {"fields": form.changed_data}}])
             return self.response_change(request, changed)
         return self._form_page(request, form, job, form_url, extra_context)
+
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        job: Job | None = context.get("original")
+        if job is not None:
+            context.update(
+                **job_page(job, utcnow()),
+                may_operate=may(request.user, Level.OPERATE, job.owner_id),
+                may_edit=may(request.user, Level.EDIT, job.owner_id),
+            )
+        return super().render_change_form(request, context, *args, **kwargs)
 
     def _form_page(
         self,
@@ -208,7 +243,7 @@ class JobAdmin(_JobAdmin):
         form_url: str,
         extra_context: dict[str, Any] | None,
     ) -> HttpResponse:
-        page = helpers.AdminForm(form, self.form_fieldsets, {}, model_admin=self)  # type: ignore[arg-type]
+        page = AdminForm(form, self.form_fieldsets, {}, model_admin=self)
         context = {
             **self.admin_site.each_context(request),
             "title": "Add job" if job is None else "Change job",
@@ -216,7 +251,6 @@ class JobAdmin(_JobAdmin):
             "adminform": page,
             "original": job,
             "object_id": None if job is None else str(job.pk),
-            "facts": None if job is None else self._facts(job),
             "is_popup": False,
             "to_field": None,
             "media": self.media + page.media,
@@ -227,19 +261,6 @@ class JobAdmin(_JobAdmin):
         }
         new = job is None
         return self.render_change_form(request, context, add=new, change=not new, form_url=form_url, obj=job)
-
-    def _facts(self, job: Job) -> list[tuple[str, str]]:
-        """What is to be seen of a job and is not for anybody to change."""
-        return [
-            ("Condition", self.condition(job)),
-            ("Latest run", self.latest_run(job)),
-            ("Next run (UTC)", self.next_run(job)),
-            ("Runs", self.runs(job)),
-            ("Task", job.task.name if job.task else NOTHING),
-            ("Declared by", job.managed_by or NOTHING),
-            ("Created (UTC)", format_html("{} {}", time_cell(job.created_at), job.created_by)),
-            ("Id", str(job.id)),
-        ]
 
     def act_view(self, request: HttpRequest, object_id: str, what: str) -> HttpResponse:
         """POST: run, pause, resume or delete this job."""
@@ -253,22 +274,22 @@ class JobAdmin(_JobAdmin):
         acts[what](request, job)
         return HttpResponseRedirect(reverse("admin:jobs_job_change", args=[object_id]))
 
-    @admin.action(description="Run the selected jobs now", permissions=["run"])
+    @admin.action(description="Run the selected jobs now", permissions=["operate"])
     def run_now(self, request: HttpRequest, queryset: QuerySet[Job]) -> None:
         for job in queryset:
             self._run(request, job)
 
-    @admin.action(description="Pause the selected jobs", permissions=["run"])
+    @admin.action(description="Pause the selected jobs", permissions=["operate"])
     def pause(self, request: HttpRequest, queryset: QuerySet[Job]) -> None:
         for job in queryset:
             self._pause(request, job)
 
-    @admin.action(description="Resume the selected jobs, without what they missed", permissions=["run"])
+    @admin.action(description="Resume the selected jobs, without what they missed", permissions=["operate"])
     def resume(self, request: HttpRequest, queryset: QuerySet[Job]) -> None:
         for job in queryset:
             self._resume(request, job)
 
-    @admin.action(description="Delete the selected jobs; their history stays", permissions=["run"])
+    @admin.action(description="Delete the selected jobs; their history stays", permissions=["edit"])
     def delete_jobs(self, request: HttpRequest, queryset: QuerySet[Job]) -> HttpResponse | None:
         """Asks first; the answer comes back as the same action with ``confirmed``."""
         if "confirmed" not in request.POST:
@@ -290,23 +311,20 @@ class JobAdmin(_JobAdmin):
             messages.error(request, str(error))
             return
         services.resume_job(job, request.user, utcnow(), missed)
-        self._done(request, job, "goes on")
+        self._done(request, job, f"goes on; {_OF_THE_MISSED[missed]}")
 
     def _archive(self, request: HttpRequest, job: Job) -> None:
         services.archive_job(job, request.user, utcnow())
         self._done(request, job, "is deleted; its history stays")
 
     def _done(self, request: HttpRequest, job: Job, what: str) -> None:
-        self.log_change(request, job, what)
         messages.success(request, f"{job.name} {what}.")
 
     def _run(self, request: HttpRequest, job: Job) -> None:
-        execution_id = run_job(job, request.user, utcnow()).execution_id
-        self.log_change(request, job, f"Run now: {execution_id}")
-        address = reverse("admin:executions_execution_change", args=[execution_id])
-        messages.success(
-            request, format_html('{} runs now: <a href="{}">see the run</a>.', job.name, address)
-        )
+        run = run_job(job, request.user, utcnow())
+        address = reverse("admin:executions_execution_change", args=[run.execution_id])
+        text = 'A run of {} was made, {}: <a href="{}">see the run</a>.'
+        messages.success(request, format_html(text, job.name, run.when, address))
 
     # --- what is shown ---------------------------------------------------------------------
 
@@ -322,9 +340,9 @@ class JobAdmin(_JobAdmin):
     def schedule_shown(self, job: Job) -> str:
         return schedule_text(job.schedule)
 
-    @admin.display(description="Next run (UTC)")
+    @admin.display(description="Next run")
     def next_run(self, job: Job) -> str:
-        return time_cell(runs_of(job).next_at)
+        return next_run_cell(job, utcnow())
 
     @admin.display(description="Runs")
     def runs(self, job: Job) -> str:
@@ -342,14 +360,18 @@ class JobAdmin(_JobAdmin):
     def env_shown(self, job: Job) -> str:
         return json_cell(job.env)
 
-    @admin.display(description="Retry delay")
-    def retry_delay_shown(self, job: Job) -> str:
-        return format_duration(job.retry_delay)
+    @admin.display(description="Container")
+    def container_shown(self, job: Job) -> str:
+        return text_cell(options_text(job.container))
+
+    @admin.display(description="Retries")
+    def retries_shown(self, job: Job) -> str:
+        return retries_text(job)
 
     @admin.display(description="Time-out")
     def timeout_shown(self, job: Job) -> str:
         return NOTHING if job.timeout is None else format_duration(job.timeout)
 
-    @admin.display(description="Created (UTC)")
+    @admin.display(description="Created")
     def created_at_shown(self, job: Job) -> str:
         return time_cell(job.created_at)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from django.urls import reverse
 from django.utils.html import format_html
 
-from executions.admin_cells import NOTHING, state_cell, time_cell
+from containers.options import by_path
+from executions.admin_cells import NOTHING, length_cell, state_cell, time_cell
 from executions.models import Execution
-from executions.states import TERMINAL
-from jobs.listing import latest_runs, next_runs
+from executions.states import TERMINAL, State
+from jobs.listing import NOT_YET_LATE, latest_runs, next_runs
 from jobs.models import Job
 
 _RUNS = "_runs_of_admin"
@@ -46,17 +49,29 @@ def runs_of(job: Job) -> JobRuns:
 def condition_cell(job: Job) -> str:
     """In words, since no next run may mean several things."""
     if job.archived_at is not None:
-        return format_html("deleted {} UTC", time_cell(job.archived_at))
+        return format_html("deleted {}", time_cell(job.archived_at))
     if job.problem:
         return f"cannot be read: {job.problem}"
     if job.paused_at is not None:
-        return format_html("paused since {} UTC", time_cell(job.paused_at))
+        return format_html("paused since {}", time_cell(job.paused_at))
     runs = runs_of(job)
     if runs.next_at is not None:
         return "scheduled"
     if runs.latest is not None and runs.latest.state not in TERMINAL:
         return "running; the next is planned when it ends"
     return "nothing more is due"
+
+
+def next_run_cell(job: Job, now: datetime, run: UUID | None = None) -> str:
+    """When it is due next; where that has passed, a link to why: to ``run``, or to those that wait."""
+    due = runs_of(job).next_at
+    if due is None or now - due < NOT_YET_LATE:
+        return time_cell(due)
+    address = f"{reverse('admin:executions_execution_changelist')}?job={job.id}&state={State.WAITING}"
+    if run is not None:
+        address = reverse("admin:executions_execution_change", args=[run])
+    text = '{} <span class="punctual-late">due {} ago, not started: <a href="{}">why?</a></span>'
+    return format_html(text, time_cell(due), length_cell(now - due), address)
 
 
 def latest_run_cell(job: Job) -> str:
@@ -70,14 +85,9 @@ def latest_run_cell(job: Job) -> str:
     return format_html("{} {}", link, why) if why else link
 
 
-def schedule_text(schedule: Mapping[str, Any]) -> str:
-    """A stored schedule in a few words."""
-    if "cron" in schedule:
-        return f"{schedule['cron']} {schedule.get('timezone', 'UTC')}"
-    if "every" in schedule:
-        return f"every {schedule['every']}"
-    try:
-        at = datetime.fromisoformat(schedule["at"]).astimezone(UTC)
-    except (KeyError, TypeError, ValueError):
-        return str(dict(schedule))
-    return f"once, {at:%Y-%m-%d %H:%M:%S} UTC"
+def options_text(container: Mapping[str, Any]) -> str:
+    """What a job says of its container, a line each: ``resources.memory.limit: 2Gi``."""
+    return "\n".join(
+        f"{path.removeprefix('container.')}: {value if isinstance(value, str) else json.dumps(value)}"
+        for path, value in by_path(container)
+    )

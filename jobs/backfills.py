@@ -15,15 +15,18 @@ from uuid import UUID
 from django.conf import settings
 from django.db import transaction
 
+from access.audit import About, note
+from access.levels import Level
+from access.policy import User, require
 from executions.holding import held
 from executions.models import Execution
 from executions.planning import NewExecution
-from executions.policy import User, require_member
 from executions.states import Trigger
 from executions.transitions import insert
 from jobs.models import Job
-from jobs.occurrences import new_execution, schedule_of
+from jobs.occurrences import new_execution
 from jobs.schedules import count_fires, fires_between
+from jobs.stored_schedules import schedule_of
 from scheduler_project.kernel.clock import MICROSECOND
 from scheduler_project.kernel.durations import format_duration
 from scheduler_project.kernel.errors import InvalidFields
@@ -57,27 +60,28 @@ def backfill(job: Job, asked: BackfillRequest, user: User, now: datetime) -> lis
     Forbidden: not the caller's team. InvalidFields: a span that ends before it begins or in the future,
     begins before what is kept, or has more than MAX_FIRES.
     """
-    require_member(user, job.owner)
+    require(user, Level.OPERATE, job.owner)
     _check(job, asked, now)
     fires = fires_between(schedule_of(job), asked.since - MICROSECOND, asked.until - MICROSECOND, MAX_FIRES)
     runs = [_run(job, fire, asked.most_active) for fire in fires]
     with transaction.atomic():
-        there = _existing(runs)
-        if not asked.dry_run:
-            there -= {entry.execution_id for entry in insert(runs)}
-    return [BackfilledRun(run.id, run.scheduled_for, run.id not in there) for run in runs]
+        new = _missing(runs) if asked.dry_run else {entry.execution_id for entry in insert(runs)}
+        if new and not asked.dry_run:
+            said = {"from": _text(asked.since), "to": _text(asked.until), "runs": len(new)}
+            note(job, user, "backfilled", None, said, About(team_id=job.owner_id, job_id=job.id))
+    return [BackfilledRun(run.id, run.scheduled_for, run.id in new) for run in runs]
 
 
 def _run(job: Job, fire: datetime, most_active: int) -> NewExecution:
     return new_execution(job, fire, Trigger.BACKFILL, check_at=held(fire), most_active=most_active)
 
 
-def _existing(runs: list[NewExecution]) -> set[UUID]:
+def _missing(runs: list[NewExecution]) -> set[UUID]:
     if not runs:
         return set()
     ids = sorted(run.id for run in runs)
     found = Execution.objects.filter(id__in=ids, id__gte=ids[0], id__lte=ids[-1])
-    return set(found.values_list("id", flat=True))
+    return set(ids) - set(found.values_list("id", flat=True))
 
 
 def _check(job: Job, asked: BackfillRequest, now: datetime) -> None:

@@ -17,8 +17,6 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db import connection
-
 from executions.models import Execution, RunSpec
 from executions.redirection import LiveRun
 from executions.states import Trigger
@@ -27,8 +25,9 @@ from jobs.misfires import Block, block_of
 from jobs.models import Job
 from jobs.occurrences import skipped_row
 from jobs.overlaps import Skipped
-from jobs.queries import JOBS
 from jobs.schedules import Schedule, parse_schedule
+from jobs.spent import last_planned
+from scheduler_project.kernel.clock import MICROSECOND
 from scheduler_project.kernel.errors import InvalidValue
 
 logger = logging.getLogger(__name__)
@@ -43,11 +42,12 @@ def draw_border(job: Job, spec_before: UUID, runs: Sequence[LiveRun], now: datet
     """
     before = _read(job, RunSpec.objects.get(id=spec_before).body["schedule"])
     if before is not None and before.recurring:
-        blocks = _open_blocks(before, *_reaches(job, runs, now), now)
+        blocks = _open_blocks(before, *_reaches(job, before, runs), now)
         rows = [skipped_row(job, Skipped(block, RESCHEDULED), now) for block in blocks]
         insert([replace(row, spec_id=spec_before) for row in rows])
-    job.schedule_since = now
-    Job.objects.filter(id=job.id).update(schedule_since=now)
+    # Of two edits at one instant the later has fires, and ids, of its own.
+    job.schedule_since = now + MICROSECOND if job.schedule_since == now else now
+    Job.objects.filter(id=job.id).update(schedule_since=job.schedule_since)
 
 
 def _read(job: Job, schedule: Any) -> Schedule | None:
@@ -71,13 +71,13 @@ def _open_blocks(
 
 
 def _reaches(
-    job: Job, runs: Sequence[LiveRun], now: datetime
+    job: Job, before: Schedule, runs: Sequence[LiveRun]
 ) -> tuple[list[tuple[datetime, datetime]], datetime]:
     """From where to where the runs that catch up would go on, and up to where fires have a row or a run."""
     catch_ups = _catch_ups([run.id for run in runs if run.trigger is Trigger.CATCH_UP])
     known = [run.scheduled_for for run in runs if run.trigger is Trigger.SCHEDULE]
     known += [until for _, until in catch_ups]
-    return catch_ups, max(known) if known else _last_planned(job, now)
+    return catch_ups, max([*known, last_planned(job, before)])
 
 
 def _catch_ups(ids: Sequence[UUID]) -> list[tuple[datetime, datetime]]:
@@ -86,9 +86,3 @@ def _catch_ups(ids: Sequence[UUID]) -> list[tuple[datetime, datetime]]:
     runs = Execution.objects.filter(id__in=ids, id__gte=min(ids), id__lte=max(ids))
     found = runs.values_list("scheduled_for", "catch_up_until")
     return [(planned, until or planned) for planned, until in found]
-
-
-def _last_planned(job: Job, now: datetime) -> datetime:
-    with connection.cursor() as cursor:
-        cursor.execute(JOBS["last_planned"], [job.id, now])
-        return cursor.fetchone()[0] or job.created_at

@@ -6,8 +6,9 @@ job that catches up. The beat gives leave to a few at a time (beat/catchups.py);
 catchup    one run of a job at a time, in order; not of a paused job. Unless its runs may overlap, none
            while a regular run of the job is under way or about to begin, and while it catches up, its
            next regular occurrence is parked (jobs/parking.py). One that has been kept waiting for PATIENCE
-           takes any gap between two regular runs, and the place of those that are due meanwhile. Where
-           there is none for GIVE_UP, it and all that follows it are one skipped row that says so.
+           takes any gap between two regular runs, and the place of those that are due meanwhile (with
+           ``replace`` it is cancelled for the first of them). Where there is none for GIVE_UP, it and all
+           that follows it are one skipped row that says so.
 backfill   at most ``most_active`` runs of the job at once; they stand beside the regular chain.
 
 Nothing is remembered between two calls: what is under way is counted in the database.

@@ -33,8 +33,9 @@ from psycopg.errors import LockNotAvailable
 from executions.entries import Entry
 from executions.ids import lowest_id
 from executions.redirection import RunBusy, Withdrawn, live_runs, send_again, withdraw
-from jobs.alignment import Wanted, align, as_begun, concerned, wanted
+from jobs.alignment import Wanted, align, concerned, wanted
 from jobs.models import Job, Missed
+from jobs.pools import publish_job_limit
 from jobs.queries import JOBS
 from scheduler_project.kernel.backoff import exponential
 from scheduler_project.kernel.errors import RetryableError
@@ -104,7 +105,7 @@ def _alone(job_id: UUID) -> Iterator[None]:
 
 
 def _settle(job_id: UUID, now: datetime) -> None:
-    job = Job.objects.select_related("owner", "task", "spec").filter(id=job_id).first()
+    job = Job.objects.select_related("owner", "task", "pool", "spec").filter(id=job_id).first()
     if job is None or job.revision == job.settled_revision:
         return
     aim = wanted(job, now)
@@ -113,6 +114,7 @@ def _settle(job_id: UUID, now: datetime) -> None:
     withdrawn = withdraw([run for run in live_runs(job_id) if concerned(aim, run)], now)
     aligned = _align(aim, withdrawn, now)
     send_again(withdrawn, aligned.entries, now)
+    publish_job_limit(job)
     Job.objects.filter(id=job_id, revision=aligned.revision).update(settled_revision=aligned.revision)
     logger.info("job_settled", extra={"job": job_id, "revision": aligned.revision})
 
@@ -132,5 +134,5 @@ def _align(aim: Wanted, withdrawn: Withdrawn, now: datetime) -> _Aligned:
             same.update(problem=aim.problem)
         else:
             same.update(spec_id=job.spec_id, schedule=job.schedule, on_resume=Missed.SKIP, problem="")
-        entries = align(aim, [as_begun(run) if run.id in withdrawn.begun else run for run in runs], now)
+        entries = align(aim, runs, now, begun=withdrawn.begun)
         return _Aligned(same.values_list("revision", flat=True).get(), entries)

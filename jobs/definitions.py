@@ -14,10 +14,15 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from executions.worker.commands import RESERVED, command_words, variable_name
+from containers.options import RESERVED, read_options
+from executions.priorities import DEFAULT_QUEUE, Priority, read_queue
+from executions.retry_policies import normal_policy
+from executions.worker.commands import variable_name
 from executions.worker.rendering import TemplateRefused, check_template, counted_steps
 from jobs.models import Job, MisfirePolicy, Missed, Overlap, WorkType
+from jobs.pool_names import pool_name
 from jobs.schedules import Schedule, parse_schedule
+from jobs.work import check_together
 from scheduler_project.kernel.durations import format_duration, parse_duration
 from scheduler_project.kernel.errors import InvalidFields, InvalidValue, complaints
 from scheduler_project.kernel.texts import control_character, outgrows, shortened, shown, unsendable
@@ -31,6 +36,7 @@ MAX_JSON = 64_000
 MAX_DEPTH = 64
 MAX_COUNTED = 2_000_000  # characters that are counted to be told; of what has more, only that
 MAX_COUNT = 1_000_000
+MAX_ACTIVE = 10_000
 MAX_JITTER = timedelta(days=1)
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _PARAMETER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
@@ -48,20 +54,27 @@ class Misfire:
 @dataclass(frozen=True, kw_only=True)
 class JobDefinition:
     name: str
-    type: str
-    command: str
     schedule: Schedule
     owner: str
+    task: str = ""  # whose defaults it takes over
+    type: str = ""  # empty: the task's
+    command: str = ""
     description: str = ""
     image: str = ""
     env: Mapping[str, str] = field(default_factory=dict)
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    container: Mapping[str, Any] = field(default_factory=dict)  # the normal form of containers/options.py
     retries: int = 0
     retry_delay: timedelta = timedelta(minutes=5)
+    retry_policy: Mapping[str, Any] = field(default_factory=dict)  # of executions/retry_policies.py
     timeout: timedelta | None = None
     overlap: str = Overlap.FORBID
     misfire: Misfire = field(default_factory=Misfire)
     jitter: timedelta = timedelta(0)
+    queue: str = DEFAULT_QUEUE
+    priority: str = str(Priority.NORMAL)
+    pool: str = ""
+    max_active: int | None = None
     managed_by: str = ""  # no field of a request: only files that declare jobs set it
 
 
@@ -76,8 +89,9 @@ def read_definition(given: Mapping[str, Any]) -> JobDefinition:
         lambda name: f"{shown(name)} is not a field of a job. Allowed: {', '.join(READERS)}.",
     )
     values: dict[str, Any] = {}
+    required = OF_ALL if given.get("task") else REQUIRED
     for name, (attribute, read) in READERS.items():
-        if name not in given and name not in REQUIRED:
+        if name not in given and name not in required:
             continue
         try:
             values[attribute] = read(given[name], name)
@@ -85,6 +99,8 @@ def read_definition(given: Mapping[str, Any]) -> JobDefinition:
             errors[name] = ["This field is required."]
         except InvalidValue as error:
             errors[name] = [error.message]
+        except InvalidFields as error:
+            errors |= error.errors
     if not errors:
         errors = check_together(values)
     if errors:
@@ -94,7 +110,8 @@ def read_definition(given: Mapping[str, Any]) -> JobDefinition:
 
 @counted_steps()
 def read_field(name: str, value: object) -> Any:
-    """One field by its name in the REST body. InvalidValue where it breaks its rule."""
+    """One field by its name in the REST body. InvalidValue where it breaks its rule; InvalidFields, by paths,
+    where fields within it do."""
     return READERS[name][1](value, name)
 
 
@@ -112,6 +129,7 @@ def definition_body(job: Job) -> dict[str, Any]:
     """What ``read_definition`` reads the job back from: the fields of the REST body."""
     return {
         "name": job.name,
+        "task": job.task.name if job.task else None,
         "type": job.type,
         "command": job.command,
         "schedule": job.schedule,
@@ -120,8 +138,10 @@ def definition_body(job: Job) -> dict[str, Any]:
         "image": job.image,
         "env": job.env,
         "parameters": job.parameters,
+        "container": job.container,
         "retries": job.retries,
         "retryDelay": format_duration(job.retry_delay),
+        "retryPolicy": job.retry_policy,
         "timeout": _length(job.timeout),
         "overlap": job.overlap,
         "misfire": {
@@ -130,26 +150,23 @@ def definition_body(job: Job) -> dict[str, Any]:
             "maxCount": job.misfire_max_count,
         },
         "jitter": format_duration(job.jitter),
+        "queue": job.queue,
+        "priority": str(job.priority),
+        "pool": job.pool.name if job.pool else None,
+        "maxActive": job.max_active,
     }
+
+
+def changed_body(job: Job, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of the REST body with ``changes``. Another task brings its own type."""
+    body = definition_body(job)
+    if changes.get("task"):
+        del body["type"]
+    return {**body, **changes}
 
 
 def _length(length: timedelta | None) -> str | None:
     return None if length is None else format_duration(length)
-
-
-def check_together(values: Mapping[str, Any]) -> dict[str, list[str]]:
-    """What only several fields together can tell: a command that fits its type, an image where needed."""
-    work_type, command = values["type"], values["command"]
-    if work_type == WorkType.CONTAINER and not values.get("image"):
-        return {"image": ["A job of type Container needs an image."]}
-    if work_type != WorkType.CONTAINER and not command.strip():
-        return {"command": ["This field may not be blank."]}
-    try:
-        if "{" not in command:  # a template's words are known only when it is rendered
-            command_words(work_type, command)
-    except TemplateRefused as error:
-        return {"command": [error.message]}
-    return {}
 
 
 def _text(value: object, name: str, *, longest: int = MAX_NAME, blank: bool = False) -> str:
@@ -212,9 +229,7 @@ def _schedule(value: object, name: str) -> Schedule:
 def _object(value: object, name: str) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise InvalidValue(f"{shown(value)} is not an object of names and values.", field=name)
-    if outgrows(value, MAX_COUNTED):
-        text = f"More than {MAX_COUNTED} characters; at most {MAX_JSON} are allowed."
-        raise InvalidValue(text, field=name)
+    _check_amount(value, name)
     if _is_deeper(value, MAX_DEPTH):
         raise InvalidValue(f"It is nested more than {MAX_DEPTH} deep.", field=name)
     try:
@@ -227,6 +242,12 @@ def _object(value: object, name: str) -> dict[str, Any]:
         if complaint := unsendable(item):
             raise InvalidValue(f"{shown(item)}: {complaint}", field=name)
     return dict(value)
+
+
+def _check_amount(value: object, name: str) -> None:
+    if outgrows(value, MAX_COUNTED):
+        text = f"More than {MAX_COUNTED} characters; at most {MAX_JSON} are allowed."
+        raise InvalidValue(text, field=name)
 
 
 def _is_deeper(value: object, most: int) -> bool:
@@ -287,10 +308,14 @@ def _environment(value: object, name: str) -> dict[str, str]:
     return found
 
 
+def _container(value: object, name: str) -> dict[str, Any]:
+    """In its normal form. InvalidFields, by paths; what is too much is so as a whole."""
+    _check_amount(value, name)
+    return _object(read_options({} if value is None else value, name).to_json(), name)
+
+
 def _retries(value: object, name: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_RETRIES:
-        raise InvalidValue(f"{shown(value)} is not a whole number from 0 to {MAX_RETRIES}.", field=name)
-    return value
+    return whole_number(value, name, 0, MAX_RETRIES)
 
 
 def _delay(value: object, name: str) -> timedelta:
@@ -322,15 +347,35 @@ def _misfire(value: object, name: str) -> Misfire:
     )
 
 
-def _count(value: object, name: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_COUNT:
-        raise InvalidValue(f"{shown(value)} is not a whole number from 1 to {MAX_COUNT}.", field=name)
+def _task(value: object, name: str) -> str:
+    """The name of a task, or None for none; whether there is one is found when the job is saved."""
+    return "" if value is None else _line(value, name)
+
+
+def _pool(value: object, name: str) -> str:
+    """The name of a pool, or None for none; whether there is one is found when the job is saved."""
+    return "" if value is None else pool_name(value, name)
+
+
+def _most_active(value: object, name: str) -> int | None:
+    return None if value is None else whole_number(value, name, 1, MAX_ACTIVE)
+
+
+def whole_number(value: object, name: str, least: int, most: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise InvalidValue(f"{shown(value)} is not a whole number from {least} to {most}.", field=name)
     return value
 
 
-REQUIRED = ("name", "type", "command", "schedule", "owner")
+def _count(value: object, name: str) -> int:
+    return whole_number(value, name, 1, MAX_COUNT)
+
+
+OF_ALL = ("name", "schedule", "owner")
+REQUIRED = (*OF_ALL, "type", "command")
 READERS: dict[str, tuple[str, Callable[[Any, str], Any]]] = {
     "name": ("name", _line),
+    "task": ("task", _task),
     "type": ("type", partial(_choice, allowed=WorkType.values)),
     "command": ("command", _command),
     "schedule": ("schedule", _schedule),
@@ -339,10 +384,16 @@ READERS: dict[str, tuple[str, Callable[[Any, str], Any]]] = {
     "image": ("image", _image),
     "env": ("env", _environment),
     "parameters": ("parameters", _parameters),
+    "container": ("container", _container),
     "retries": ("retries", _retries),
     "retryDelay": ("retry_delay", _delay),
+    "retryPolicy": ("retry_policy", normal_policy),
     "timeout": ("timeout", _timeout),
     "overlap": ("overlap", partial(_choice, allowed=Overlap.values)),
     "misfire": ("misfire", _misfire),
     "jitter": ("jitter", _jitter),
+    "queue": ("queue", read_queue),
+    "priority": ("priority", partial(_choice, allowed=[str(item) for item in Priority])),
+    "pool": ("pool", _pool),
+    "maxActive": ("max_active", _most_active),
 }

@@ -3,55 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db import connection
 from django.db.models import Case, Min, Q, QuerySet, When
 from django.db.models.functions import Coalesce
 
+from access.policy import User, teams_seen_by
 from executions.holding import FIRST_HELD
 from executions.models import Execution, RunSpec
-from executions.policy import User, teams_seen_by
 from executions.states import State, Trigger
 from jobs.models import Job
 from jobs.queries import JOBS
 from scheduler_project.kernel.errors import NotFound
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobSelection:
-    """Which jobs; an empty text does not restrict."""
-
-    owner: str = ""
-    name: str = ""
+NOT_YET_LATE = timedelta(seconds=5)  # a run that is due is begun within moments
 
 
 def visible_jobs(user: User, *, archived: bool = False) -> QuerySet[Job]:
     """The jobs that ``user`` may see, with their owner and task. ``archived``: the deleted ones too."""
     teams = teams_seen_by(user)
-    jobs = Job.objects.select_related("owner", "task")
+    jobs = Job.objects.select_related("owner", "task", "pool")
     if not archived:
         jobs = jobs.filter(archived_at=None)
     return jobs if teams is None else jobs.filter(owner_id__in=teams)
 
 
-def list_jobs(selection: JobSelection, user: User, *, after: UUID | None, limit: int) -> list[Job]:
-    """At most ``limit`` jobs behind the id ``after``."""
-    jobs = visible_jobs(user)
-    if selection.owner:
-        jobs = jobs.filter(owner__name=selection.owner)
-    if selection.name:
-        jobs = jobs.filter(name=selection.name)
-    if after is not None:
-        jobs = jobs.filter(id__gt=after)
-    return list(jobs.order_by("id")[:limit])
+def find_job(job_id: UUID, user: User, *, lock: bool = False) -> Job:
+    """NotFound where there is none that ``user`` may see, or it has been deleted.
 
-
-def find_job(job_id: UUID, user: User) -> Job:
-    """NotFound where there is none that ``user`` may see, or it has been deleted."""
-    job = visible_jobs(user).filter(id=job_id).first()
+    ``lock``: nobody else changes it until the transaction ends.
+    """
+    jobs = visible_jobs(user).filter(id=job_id)
+    job = (jobs.select_for_update(of=("self",)) if lock else jobs).first()
     if job is None:
         raise NotFound(f"There is no job {job_id}.")
     return job
@@ -63,17 +48,28 @@ def next_runs(jobs: Collection[Job]) -> dict[UUID, datetime]:
     The shard and ``check_at`` are there for the partial index that knows only live runs: without
     them each job's whole past would be read.
     """
-    waiting = Execution.objects.filter(
+    return dict(_to_come(jobs).values_list("job_id").annotate(next=Min(_due())).order_by())
+
+
+def run_to_come(job: Job) -> UUID | None:
+    """The run that ``next_runs`` has the time of."""
+    return _to_come([job]).order_by(_due()).values_list("id", flat=True).first()
+
+
+def _to_come(jobs: Collection[Job]) -> QuerySet[Execution]:
+    return Execution.objects.filter(
         job_id__in=[job.id for job in jobs],
         shard__in={job.shard for job in jobs},
         check_at__isnull=False,
         state=str(State.WAITING),
     ).filter(Q(trigger=str(Trigger.SCHEDULE)) | Q(moved_to__isnull=False))
-    due = Case(
+
+
+def _due() -> Case:
+    return Case(
         When(attempt__gt=1, check_at__lt=FIRST_HELD, then="check_at"),  # a retry's planned time has passed
         default=Coalesce("moved_to", "scheduled_for"),
     )
-    return dict(waiting.values_list("job_id").annotate(next=Min(due)).order_by())
 
 
 def latest_runs(jobs: Collection[Job]) -> dict[UUID, Execution]:

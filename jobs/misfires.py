@@ -9,8 +9,8 @@ it: an outage, a pause, no worker. One that is late by less is just late, and ru
 
 The policy of the job says which of the missed fires still run: ``all`` of them, the ``latest``, or
 ``none``; not those older than ``max_age``, and at most the last ``max_count``. The others are one block.
-The regular chain goes on with the fire that is just late, or with the first one after now: always from
-the planned time, never from "now".
+The regular chain goes on with the first fire that is just late, as if there had been no outage before it, or
+with the first one after now: always from the planned time, never from "now".
 """
 
 from __future__ import annotations
@@ -129,10 +129,10 @@ def _border(
     schedule: Schedule, planned: datetime, now: datetime, grace: timedelta
 ) -> tuple[datetime, datetime | None]:
     """Up to where fires are missed, and the fire with which the regular chain goes on."""
-    latest = last_fire(schedule, max(planned, now - grace - MICROSECOND), now)
-    if latest is None:
-        return max(now, planned), schedule.next_fire(max(now, planned))
-    return latest - MICROSECOND, latest
+    following = schedule.next_fire(max(planned, now - grace - MICROSECOND))
+    if following is None or following > now:
+        return max(now, planned), following
+    return following - MICROSECOND, following
 
 
 def _alone(planned: datetime, now: datetime, policy: Policy) -> Decision:

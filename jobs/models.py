@@ -7,12 +7,14 @@ from datetime import timedelta
 from typing import Any, ClassVar
 
 from django.contrib.auth.models import Group
-from django.core.validators import MinValueValidator
 from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from executions.models import RunSpec
+from executions.priorities import DEFAULT_QUEUE, Priority
+
+CONTAINER_HELP = "What the runtime is asked for, a JSON object in the normal form of containers/options.py."
 
 
 class WorkType(models.TextChoices):
@@ -60,12 +62,36 @@ class Task(models.Model):
     image = models.CharField(max_length=500, blank=True, default="")
     env = models.JSONField(blank=True, default=dict, verbose_name="environment")
     parameters = models.JSONField(blank=True, default=dict, help_text="Default parameters, a JSON object.")
-    memory_bytes = models.BigIntegerField(null=True, blank=True, validators=[MinValueValidator(6 << 20)])
-    cpus = models.FloatField(null=True, blank=True, validators=[MinValueValidator(0.01)])
+    container = models.JSONField(blank=True, default=dict, db_default={}, help_text=CONTAINER_HELP)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 
     class Meta:
         ordering: ClassVar[list[str]] = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Pool(models.Model):
+    """At most ``slots`` runs at once: of jobs that name it, or of all jobs of its ``team``."""
+
+    name = models.CharField(max_length=63, unique=True)
+    slots = models.PositiveIntegerField(help_text="Runs at once; 0: none begins.")
+    team = models.ForeignKey(
+        Group,
+        on_delete=models.CASCADE,
+        null=True,
+        blank=True,
+        help_text="All runs of this team's jobs count. Empty: those of jobs that name the pool.",
+    )
+    description = models.TextField(blank=True, default="")
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    class Meta:
+        ordering: ClassVar[list[str]] = ["name"]
+        constraints: ClassVar[list[Any]] = [
+            models.UniqueConstraint(fields=["team"], name="pool_of_team"),
+        ]
 
     def __str__(self) -> str:
         return self.name
@@ -92,9 +118,13 @@ class Job(models.Model):
     image = models.CharField(max_length=500, blank=True, default="")
     env = models.JSONField(blank=True, default=dict, verbose_name="environment")
     parameters = models.JSONField(blank=True, default=dict)
+    container = models.JSONField(blank=True, default=dict, db_default={}, help_text=CONTAINER_HELP)
     schedule = models.JSONField(help_text='A cron text, "now", or an object such as {"every": "10s"}.')
     retries = models.PositiveSmallIntegerField(default=0, help_text="Further attempts after the first fails.")
     retry_delay = models.DurationField(default=timedelta(minutes=5))
+    retry_policy = models.JSONField(
+        blank=True, default=dict, db_default={}, help_text="Back-off, and after which failures."
+    )
     timeout = models.DurationField(null=True, blank=True, help_text="From the start of the container.")
     overlap = models.TextField(choices=Overlap.choices, default=Overlap.FORBID, db_default=Overlap.FORBID)
     misfire = models.TextField(
@@ -105,6 +135,16 @@ class Job(models.Model):
     jitter = models.DurationField(
         default=timedelta(0), db_default=timedelta(0), help_text="Spreads jobs of one instant over this time."
     )
+    queue = models.CharField(
+        max_length=63, default=DEFAULT_QUEUE, db_default=DEFAULT_QUEUE, help_text="Which workers run it."
+    )
+    priority = models.TextField(
+        choices=[(str(item), str(item)) for item in Priority],
+        default=str(Priority.NORMAL),
+        db_default=str(Priority.NORMAL),
+    )
+    pool = models.ForeignKey(Pool, on_delete=models.PROTECT, null=True, blank=True)
+    max_active = models.PositiveIntegerField(null=True, blank=True, help_text="Runs at once, however begun.")
     spec = models.ForeignKey(RunSpec, on_delete=models.PROTECT, editable=False)
     shard = models.SmallIntegerField(editable=False)
     created_at = models.DateTimeField(editable=False)
@@ -151,6 +191,12 @@ class Job(models.Model):
                 & (Q(misfire_max_count__isnull=True) | Q(misfire_max_count__gt=0)),
             ),
             models.CheckConstraint(name="job_on_resume_known", condition=Q(on_resume__in=Missed.values)),
+            models.CheckConstraint(
+                name="job_priority_known", condition=Q(priority__in=[str(item) for item in Priority])
+            ),
+            models.CheckConstraint(
+                name="job_max_active_positive", condition=Q(max_active__isnull=True) | Q(max_active__gt=0)
+            ),
             models.CheckConstraint(name="job_jitter_not_negative", condition=Q(jitter__gte=timedelta(0))),
         ]
         indexes: ClassVar[list[Any]] = [

@@ -8,12 +8,10 @@ one Cancelled row for each block, with their count.
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
@@ -37,10 +35,13 @@ from jobs.overlaps import (
     Rules,
     Skipped,
     Terms,
+    following_catch_up,
     following_settlement,
 )
 from jobs.queries import JOBS
-from jobs.schedules import Schedule, parse_schedule, spread_fire
+from jobs.schedules import Schedule, last_fire, spread_fire
+from jobs.spent import TakenFires, fire_id, last_planned, taken, taken_from
+from jobs.stored_schedules import planning_schedule, schedule_of
 from scheduler_project.kernel.clock import MICROSECOND
 from scheduler_project.kernel.errors import InvalidValue
 
@@ -62,10 +63,10 @@ def due_time(job: Job, planned: datetime) -> datetime:
 
 def new_execution(job: Job, due: datetime, trigger: Trigger, *, key: str = "", **fields: Any) -> NewExecution:
     """A row for ``job``. A fire has one id, whether it runs at its time or catches up."""
-    identity = Trigger.SCHEDULE if trigger is Trigger.CATCH_UP else trigger
+    planned = trigger in {Trigger.SCHEDULE, Trigger.CATCH_UP}
     return NewExecution(
         **{
-            "id": execution_id(job.id, due, identity, job.shard, key),
+            "id": fire_id(job, due) if planned else execution_id(job.id, due, trigger, job.shard, key),
             "job_id": job.id,
             "spec_id": job.spec_id,
             "owner_id": job.owner_id,
@@ -133,22 +134,6 @@ def policy_of(job: Job) -> Policy:
     return Policy(job.misfire, job.misfire_max_age, job.misfire_max_count)
 
 
-def planning_schedule(job: Job) -> Schedule:
-    """The schedule by which runs are planned and missed fires counted: from when the job was given it."""
-    schedule = schedule_of(job)
-    return schedule if job.schedule_since is None else schedule.given_at(job.schedule_since)
-
-
-def schedule_of(job: Job) -> Schedule:
-    """The schedule of a stored job; thousands of jobs share a text, and it is read once."""
-    return _parsed(json.dumps(job.schedule, sort_keys=True))
-
-
-@lru_cache(maxsize=20_000)
-def _parsed(text: str) -> Schedule:
-    return parse_schedule(json.loads(text))
-
-
 def followed(job: Job, follow: Callable[[Rules], Following], now: datetime) -> list[NewExecution]:
     """The rows that ``follow`` asks for; none, and an error in the log, where the schedule cannot be read."""
     try:
@@ -165,12 +150,18 @@ def continue_chain(
 
     def follow(given: Rules) -> Following:
         rules = terms.of(given)
-        at = max(now, last_planned)
+        at = _passed(job, rules.schedule, last_planned, max(now, last_planned))
         return following_settlement(
             rules, settle_since(rules.schedule, last_planned, at, rules.grace, rules.policy)
         )
 
     return followed(job, follow, now)
+
+
+def _passed(job: Job, schedule: Schedule, last_planned: datetime, now: datetime) -> datetime:
+    """Up to where what is planned was due by now: the last fire may be spread to a time that is to come."""
+    latest = last_fire(schedule, last_planned, now) if job.jitter else None
+    return latest - MICROSECOND if latest is not None and due_time(job, latest) > now else now
 
 
 def missing_occurrences(shards: Sequence[int], now: datetime) -> list[NewExecution]:
@@ -187,39 +178,81 @@ def missing_occurrences(shards: Sequence[int], now: datetime) -> list[NewExecuti
             after = max(page)
 
 
-def _mend(last_planned: Mapping[UUID, datetime], now: datetime) -> Iterable[NewExecution]:
-    jobs = settled_jobs(last_planned)
-    return [
-        new
-        for job_id, job in jobs.items()
-        for new in past_spent(job, continue_chain(job, last_planned[job_id], now))
-    ]
+def _mend(last: Mapping[UUID, datetime], now: datetime) -> Iterable[NewExecution]:
+    jobs = settled_jobs(last)
+    rows: list[NewExecution] = []
+    for job_id, job in jobs.items():
+        rows += continue_chain(job, _reached(job) or last[job_id], now)
+    return past_spent(jobs, rows, now)
 
 
-def past_spent(job: Job, rows: Iterable[NewExecution]) -> list[NewExecution]:
-    """An occurrence whose run was moved, or has ended before its time, gives way to the one after it."""
-    found = []
+def _reached(job: Job) -> datetime | None:
+    """Up to where an edited job has been planned by the schedule that it has now."""
+    if job.schedule_since is None:
+        return None
+    try:
+        return last_planned(job, planning_schedule(job))
+    except InvalidValue:  # said by whoever goes on from there
+        return None
+
+
+def past_spent(jobs: Mapping[UUID, Job], rows: Sequence[NewExecution], now: datetime) -> list[NewExecution]:
+    """``rows`` without those of fires that are spent: each gives way to the first fire after it that is not.
+
+    Nothing takes its place where its job goes on from a run that is there.
+    """
+    hit = taken(jobs, [row for row in rows if row.finished_at is None], now)
+    known = _known_from(jobs, hit)
+    found: list[NewExecution] = []
     for row in rows:
-        fire: datetime | None = row.scheduled_for
-        if row.trigger is Trigger.SCHEDULE and row.state is State.WAITING:
-            fire = unspent(job, row.scheduled_for, Trigger.SCHEDULE, Trigger.CATCH_UP, Trigger.MOVED)
-        if fire is not None:
-            found.append(row if fire == row.scheduled_for else _at_another_fire(job, row, fire))
+        spent = row.finished_at is None and (row.job_id, row.scheduled_for) in hit
+        found += _in_place_of(jobs[row.job_id], row, known[row.job_id], now) if spent else [row]
     return found
 
 
-def _at_another_fire(job: Job, row: NewExecution, fire: datetime) -> NewExecution:
-    new = occurrence(job, fire)
-    parked = row.check_at is not None and is_held(row.check_at)
-    return replace(new, check_at=held(due_time(job, fire))) if parked else new
+def _known_from(jobs: Mapping[UUID, Job], fires: Iterable[tuple[UUID, datetime]]) -> dict[UUID, TakenFires]:
+    """What the fires of each job have for rows from the first of these on: asked once a job, not once a fire.
+
+    A run that begins late brings all fires that have passed since, most of which others have brought.
+    """
+    first: dict[UUID, datetime] = {}
+    for job_id, fire in fires:
+        first[job_id] = min(fire, first.get(job_id, fire))
+    return {job_id: taken_from(jobs[job_id], fire) for job_id, fire in first.items()}
 
 
-def unspent(job: Job, due: datetime, *triggers: Trigger) -> datetime | None:
-    """The first fire from ``due`` on that is still to be planned for."""
-    with connection.cursor() as cursor:
-        cursor.execute(JOBS["spent"], [job.id, due - MICROSECOND, [str(trigger) for trigger in triggers]])
-        spent = {row[0] for row in cursor.fetchall()}
-    fire: datetime | None = due
-    while fire is not None and fire in spent:
-        fire = schedule_of(job).next_fire(fire)
+def _in_place_of(job: Job, row: NewExecution, known: TakenFires, now: datetime) -> list[NewExecution]:
+    schedule = planning_schedule(job)
+    fire: datetime | None = row.scheduled_for
+    while fire is not None and (there := known.at(fire)) is not None:
+        if row.trigger is Trigger.SCHEDULE and there.carries_chain(job.overlap):
+            return []
+        fire = schedule.next_fire(max(fire, there.until))
+    until = row.catch_up_until
+    if until is None or (fire is not None and fire <= until):
+        return [] if fire is None else [_at_another_fire(job, row, fire, now)]
+    if job.overlap != QUEUE or row.state is State.PAUSED:
+        return []
+    regular = followed(job, lambda rules: following_catch_up(rules, until, until, now), now)
+    return past_spent({job.id: job}, regular, now)
+
+
+def _at_another_fire(job: Job, row: NewExecution, fire: datetime, now: datetime) -> NewExecution:
+    kind = Kind.REGULAR if row.check_at is None or not is_held(row.check_at) else Kind.PARKED
+    planned = Planned(fire, kind if row.trigger is Trigger.SCHEDULE else Kind.CATCH_UP, row.catch_up_until)
+    new = _waiting_row(job, planned, now)
+    return replace(row, id=new.id, scheduled_for=fire, check_at=row.check_at and new.check_at)
+
+
+def first_unspent(job: Job, fire: datetime | None) -> datetime | None:
+    """The first fire from ``fire`` on that is still to be planned for, or waits as it was planned.
+
+    One that fires once, and was cancelled, runs for who gives it to the job again.
+    """
+    known = TakenFires() if fire is None else taken_from(job, fire)
+    schedule = planning_schedule(job)
+    while fire is not None and (there := known.at(fire)) is not None and not there.waits_as_planned:
+        if not schedule.recurring and there.state is State.CANCELLED:
+            return fire
+        fire = schedule.next_fire(max(fire, there.until))
     return fire

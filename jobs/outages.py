@@ -18,7 +18,7 @@ from django.db import connection, transaction
 from executions.entries import Entry
 from executions.holding import held
 from executions.planning import NewExecution
-from executions.scheduling import push_due_soon
+from executions.scheduling import forbid, push_due_soon
 from executions.transitions import Skip, hold_missed, insert, postpone, skip_missed
 from jobs.listing import kept_jobs
 from jobs.misfires import ALL, LATEST, NONE, Policy, Settlement, settle_alone, settle_overdue
@@ -65,6 +65,7 @@ class _Settled:
     holds: list[tuple[UUID, datetime, datetime]] = field(default_factory=list)
     new: dict[UUID, list[NewExecution]] = field(default_factory=dict)
     due: list[MissedRun] = field(default_factory=list)
+    jobs: Mapping[UUID, Job] = field(default_factory=dict)
 
 
 def settle_missed(runs: Sequence[MissedRun], now: datetime, terms: Terms = OWN_TERMS) -> list[Entry]:
@@ -77,18 +78,22 @@ def settle_missed(runs: Sequence[MissedRun], now: datetime, terms: Terms = OWN_T
         return []
     with transaction.atomic():
         settled = _settled(runs, now, terms)
-        won = skip_missed(settled.skips, now) | hold_missed(settled.holds)
-        entries = insert([row for identity in won for row in settled.new[identity]])
+        skipped = skip_missed(settled.skips, now)
+        won = skipped | hold_missed(settled.holds)
+        new = [row for identity in won for row in settled.new[identity]]
+        entries = insert(past_spent(settled.jobs, new, now))
         entries += _due_now(settled.due, now)
     push_due_soon(entries, now)
+    forbid(sorted(skipped))  # one that was sent, and neither taken nor recorded yet, must not start any more
     logger.warning("misfires_settled", extra={"runs": len(won), "caught_up": len(settled.holds)})
     return entries
 
 
 def _settled(runs: Sequence[MissedRun], now: datetime, terms: Terms) -> _Settled:
     """What is to be done, while nobody changes the jobs."""
-    settled = _Settled()
     jobs = kept_jobs({run.job_id for run in runs})
+    runs = _still_missed(runs)  # before it is asked where their chains end: others may have gone on with them
+    settled = _Settled(jobs=jobs)
     ends = _chain_ends(list(jobs))
     for run in runs:
         job = jobs.get(run.job_id)
@@ -102,13 +107,26 @@ def _settled(runs: Sequence[MissedRun], now: datetime, terms: Terms) -> _Settled
     return settled
 
 
+def _still_missed(runs: Sequence[MissedRun]) -> list[MissedRun]:
+    """Those that nobody has begun, settled or changed since they were read; nobody does from now on.
+
+    Of two beats that look after one shard for a moment, the second must not settle what the first has let
+    catch up: it stands for fires up to where the first went on with the chain.
+    """
+    ids = sorted(run.id for run in runs)
+    with connection.cursor() as cursor:
+        cursor.execute(CATCHUPS["keep_missed"], [ids, ids[0], ids[-1]])
+        found = {identity for (identity,) in cursor.fetchall()}
+    return [run for run in runs if run.id in found]
+
+
 def resume_chain(job: Job, last_planned: datetime, now: datetime, terms: Terms) -> list[Entry]:
     """Go on with a job that was paused, of which nothing waits; within the caller's transaction.
 
     ``last_planned`` is the planned time of the last run that was made; ``terms`` are those of ``chosen``,
     for the fires since then. Where a run of the job waits: ``settle_missed([it], now, terms)``.
     """
-    entries = insert(past_spent(job, continue_chain(job, last_planned, now, terms)))
+    entries = insert(past_spent({job.id: job}, continue_chain(job, last_planned, now, terms), now))
     push_due_soon(entries, now)
     return entries
 

@@ -119,12 +119,18 @@ def following_beginning(rules: Rules, planned: datetime, begun: datetime, *, end
     return [*missed, *_overlapped(rules, cut, begun), *_next(rules, begun, kind)]
 
 
-def following_catch_up(rules: Rules, planned: datetime, until: datetime, finished: datetime) -> Following:
-    """After one of the missed fires has been run: the next of them; in a queue then the regular ones."""
+def following_catch_up(
+    rules: Rules, planned: datetime, until: datetime, finished: datetime, *, reached: datetime | None = None
+) -> Following:
+    """After one of the missed fires has been run: the next of them; in a queue then the regular ones.
+
+    ``reached``: the latest fire that is planned already, where that is later than ``until``.
+    """
     fire = rules.schedule.next_fire(planned)
     if fire is not None and fire <= until:
         return [Planned(fire, Kind.CATCH_UP, until)]
-    return _next_in_queue(rules.schedule, planned, finished) if rules.overlap == QUEUE else []
+    after = max(planned, until, reached or planned)
+    return _next_in_queue(rules.schedule, after, finished) if rules.overlap == QUEUE else []
 
 
 def following_settlement(rules: Rules, settlement: Settlement) -> Following:

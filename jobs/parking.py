@@ -17,6 +17,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db import connection, transaction
 
+from access.policy import System
 from executions.entries import Entry
 from executions.holding import FIRST_HELD, due_when_released, held, is_held
 from executions.planning import NewExecution
@@ -27,7 +28,7 @@ from executions.states import State, Trigger
 from executions.transitions import insert, postpone, skip_missed
 from jobs.listing import settled_jobs
 from jobs.models import Job
-from jobs.occurrences import followed, skip_of
+from jobs.occurrences import followed, past_spent, skip_of
 from jobs.overlaps import FORBID, REPLACE, SKIPPED_OVERLAP, Following, Planned, Rules
 from jobs.queries import CATCHUPS
 from scheduler_project.kernel.errors import Conflict, NotFound
@@ -120,8 +121,9 @@ def park(job_ids: Sequence[UUID], now: datetime) -> set[UUID]:
 
 
 def _replace(run: UUID, by: Parked, now: datetime) -> None:
+    planned = f"{by.scheduled_for:%Y-%m-%dT%H:%M:%SZ}"
     try:
-        cancel_execution(run, f"the run planned for {by.scheduled_for:%Y-%m-%dT%H:%M:%SZ}", now, REPLACED)
+        cancel_execution(run, System(f"the run planned for {planned}"), now, REPLACED)
     except (Conflict, NotFound):  # it has ended meanwhile
         return
     logger.info("run_replaced", extra={"execution": run, "by": by.id})
@@ -140,7 +142,7 @@ def _skip(rows: Sequence[Parked], ends: Mapping[UUID, datetime], now: datetime) 
         skips.append(skip_of(job, row.id, row.scheduled_for, end, SKIPPED_OVERLAP))
         new += followed(job, partial(_next_regular, max(end, row.scheduled_for)), now)
     skip_missed(skips, now)
-    return new
+    return past_spent(jobs, new, now)
 
 
 def _next_regular(after: datetime, rules: Rules) -> Following:

@@ -15,7 +15,7 @@ from executions.planning import BegunRun, EndedRun, NewExecution, Progress
 from executions.states import State, Trigger
 from jobs.listing import jobs_to_plan, kept_jobs
 from jobs.models import Job
-from jobs.occurrences import followed
+from jobs.occurrences import followed, past_spent
 from jobs.overlaps import (
     FOLLOW_AT_THE_BEGINNING,
     FORBID,
@@ -44,18 +44,23 @@ def plan(progress: Progress, now: datetime) -> list[NewExecution]:
     new = [
         row
         for run in begun
-        if run.job_id in beside and run.job_id in jobs
-        for row in _after_beginning(jobs[run.job_id], run, run.id in over, now)
+        if run.job_id in beside and run.job_id in kept
+        for row in _kept_back(kept[run.job_id], _after_beginning(kept[run.job_id], run, run.id in over, now))
     ]
     last = _last_of_chains(jobs, ended)
     new += [
         _in_place_of(run, row)
         for run in ended
         if run.job_id in jobs
-        for row in _after_end(jobs[run.job_id], last.get(run.id, run), run.id in last, now)
+        for row in _after_end(jobs[run.job_id], run, last.get(run.id), now)
     ]
-    new += [row for run in ended if run.job_id in kept for row in _kept_back(kept[run.job_id], run, now)]
-    return new + release_parked(_waited_for(jobs, ended), now)
+    new += [
+        row
+        for run in ended
+        if run.job_id in kept and run.job_id not in jobs and run.trigger is Trigger.CATCH_UP
+        for row in _kept_back(kept[run.job_id], _after_end(kept[run.job_id], run, None, now))
+    ]
+    return past_spent(kept, new, now) + release_parked(_waited_for(jobs, ended), now)
 
 
 def _call_back(job_ids: Collection[UUID]) -> None:
@@ -78,24 +83,26 @@ def _after_beginning(job: Job, run: BegunRun, over: bool, now: datetime) -> list
     )
 
 
-def _after_end(job: Job, run: EndedRun, last: bool, now: datetime) -> list[NewExecution]:
-    """``last``: the chain of the job goes on from this end."""
+def _after_end(job: Job, run: EndedRun, reached: datetime | None, now: datetime) -> list[NewExecution]:
+    """``reached``: the chain of the job goes on from this end, after this planned time; None: it does not."""
     if run.trigger is Trigger.CATCH_UP:
         until = run.catch_up_until or run.scheduled_for
         return followed(
             job,
             lambda rules: following_catch_up(
-                rules if last else replace(rules, overlap=FORBID), run.scheduled_for, until, run.finished_at
+                rules if reached else replace(rules, overlap=FORBID),
+                run.scheduled_for,
+                until,
+                run.finished_at,
+                reached=reached,
             ),
             now,
         )
     if job.overlap in FOLLOW_AT_THE_BEGINNING:  # made already, unless it never began
         return [] if run.begun else _after_beginning(job, _as_begun(run), True, now)
-    if not last:
+    if reached is None:
         return []
-    return followed(
-        job, lambda rules: following_end(rules, run.scheduled_for, run.started_at, run.finished_at), now
-    )
+    return followed(job, lambda rules: following_end(rules, reached, run.started_at, run.finished_at), now)
 
 
 def _in_place_of(run: EndedRun, row: NewExecution) -> NewExecution:
@@ -106,8 +113,9 @@ def _in_place_of(run: EndedRun, row: NewExecution) -> NewExecution:
     return replace(row, check_at=held(due))
 
 
-def _last_of_chains(jobs: Mapping[UUID, Job], ended: Iterable[EndedRun]) -> dict[UUID, EndedRun]:
-    """The ends that a next is made for: of each job one, and only where no other run of its chain lives.
+def _last_of_chains(jobs: Mapping[UUID, Job], ended: Iterable[EndedRun]) -> dict[UUID, datetime]:
+    """The ends that a next is made for: of each job one, and only where no other run of its chain lives;
+    with the planned time that the next comes after.
 
     A job that has had ``allow`` or ``replace`` may have several runs under way: each of them making a next
     would be a chain of its own, for ever.
@@ -126,13 +134,11 @@ def _carries_chain(job: Job, run: EndedRun) -> bool:
     return job.overlap == QUEUE or (job.overlap == FORBID and run.trigger is Trigger.SCHEDULE)
 
 
-def _last(runs: Collection[EndedRun], planned: datetime | None) -> tuple[UUID, EndedRun]:
-    """The run that ended last, by its id; all that is ``planned`` is behind it."""
+def _last(runs: Collection[EndedRun], planned: datetime | None) -> tuple[UUID, datetime]:
+    """The run that ended last, and the latest planned time: of them all, or what is ``planned`` besides."""
     run = max(runs, key=lambda one: (one.finished_at, one.scheduled_for))
-    if run.trigger is Trigger.CATCH_UP:
-        return run.id, run
     known = [one.scheduled_for for one in runs if one.trigger is Trigger.SCHEDULE]
-    return run.id, replace(run, scheduled_for=max([*known, planned or run.scheduled_for]))
+    return run.id, max([*known, planned or run.scheduled_for])
 
 
 def _latest_planned(job_ids: list[UUID]) -> dict[UUID, datetime]:
@@ -162,14 +168,15 @@ def _chains_alive(job_ids: list[UUID]) -> set[UUID]:
         return {job_id for (job_id,) in cursor.fetchall()}
 
 
-def _kept_back(job: Job, run: EndedRun, now: datetime) -> list[NewExecution]:
-    """The next of the missed fires of a job that was paused while it caught up: who resumes it decides."""
-    if run.trigger is not Trigger.CATCH_UP or job.paused_at is None or job.archived_at is not None:
+def _kept_back(job: Job, rows: Iterable[NewExecution]) -> list[NewExecution]:
+    """What follows a run of a job that was paused meanwhile is Paused: who resumes it decides."""
+    if job.archived_at is not None:
         return []
-    return [
-        replace(row, state=State.PAUSED, check_at=None, reason="paused", message="the job is paused")
-        for row in _after_end(job, run, False, now)
-    ]
+    return [row if job.paused_at is None or row.finished_at is not None else _paused(row) for row in rows]
+
+
+def _paused(row: NewExecution) -> NewExecution:
+    return replace(row, state=State.PAUSED, check_at=None, reason="paused", message="the job is paused")
 
 
 def _as_begun(run: EndedRun) -> BegunRun:

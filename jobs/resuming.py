@@ -12,6 +12,7 @@ row, else it goes on.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
@@ -22,20 +23,29 @@ from executions.models import Execution
 from executions.redirection import LiveRun
 from executions.states import HOLDABLE, EventType, Trigger
 from executions.transitions import record, skip_missed
-from jobs.models import Job, Missed, Overlap
+from jobs.models import Job, Missed
 from jobs.occurrences import due_time, skip_of
 from jobs.outages import SKIPPED_PAUSED, MissedRun, chosen, settle_missed
 
 
-def resume(
-    job: Job, paused: Sequence[LiveRun], now: datetime, *, parked: bool
-) -> tuple[list[Entry], list[LiveRun]]:
-    """Let the Paused runs wait again, and settle those whose time has passed.
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """The entries of what waits, and the runs that the chain does not go on from any more (``over``).
 
-    ``parked``: the next occurrence is held for a run that is under way. Returned are the entries of those
-    that wait, and the runs that the chain of occurrences does not go on from any more.
+    ``settled``: runs were missed, and what follows them has been made.
     """
-    missed = [run for run in paused if is_occurrence(run) and run.scheduled_for <= now]
+
+    entries: list[Entry]
+    over: list[LiveRun]
+    settled: bool
+
+
+def resume(job: Job, paused: Sequence[LiveRun], now: datetime, *, parked: bool) -> Resumed:
+    """Let the Paused runs wait again, and settle those whose time, spread by the jitter, has passed.
+
+    ``parked``: the next occurrence is held for a run that is under way.
+    """
+    missed = [run for run in paused if is_occurrence(run) and due_by_plan(job, run) <= now]
     events = [
         Event(
             type=EventType.RESUMED,
@@ -47,17 +57,18 @@ def resume(
         for run in paused
     ]
     entries = record(events, now, keep=True, follow=False).entries
-    waiting = {run.id for run in paused} - {run.id for run in missed} - _skip_catch_ups(job, paused, now)
+    skipped = _skip_catch_ups(job, paused, now)
+    waiting = {run.id for run in paused} - {run.id for run in missed} - skipped
     settled = settle_missed(
         [MissedRun(_entry(run, now), run.job_id, run.scheduled_for) for run in missed],
         now,
         chosen(job, parked=parked),
     )
-    queued = job.overlap == Overlap.QUEUE and job.on_resume != Missed.SKIP  # the next waits for its turn
-    return [
-        *[entry for entry in entries if entry.execution_id in waiting],
-        *settled,
-    ], [] if queued else missed
+    return Resumed(
+        entries=[*[entry for entry in entries if entry.execution_id in waiting], *settled],
+        over=[*missed, *[run for run in paused if run.id in skipped]],
+        settled=bool(missed),
+    )
 
 
 def is_occurrence(run: LiveRun) -> bool:
@@ -71,15 +82,12 @@ def due_by_plan(job: Job, run: LiveRun) -> datetime:
 
 
 def _skip_catch_ups(job: Job, paused: Sequence[LiveRun], now: datetime) -> set[UUID]:
-    """Those that were to catch up and now are not; each stands for all that it would have gone on with.
-
-    In a queue the chain of occurrences goes on from them, and what comes after is settled with it.
-    """
+    """Those that were to catch up and now are not; each stands for all that it would have gone on with."""
     if job.on_resume != Missed.SKIP:
         return set()
     runs = [run for run in paused if run.trigger is Trigger.CATCH_UP and run.attempt == 1]
     rows = Execution.objects.filter(id__in=[run.id for run in runs])
-    untils = dict(rows.values_list("id", "catch_up_until")) if job.overlap != Overlap.QUEUE else {}
+    untils = dict(rows.values_list("id", "catch_up_until"))
     return skip_missed(
         [
             skip_of(job, run.id, run.scheduled_for, untils.get(run.id) or run.scheduled_for, SKIPPED_PAUSED)

@@ -7,9 +7,8 @@ it gets the run that the first request made. A key counts for one job, and as lo
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import blake2b
 from typing import Any
@@ -18,19 +17,17 @@ from uuid import UUID
 from django.conf import settings
 from django.db import transaction
 
-from executions.policy import User, require_member
+from access.audit import About, note
+from access.levels import Level
+from access.policy import User, require
 from executions.runspecs import Spec
 from executions.scheduling import push_due_soon
 from executions.states import Trigger
 from executions.transitions import insert
-from jobs.definitions import read_field
 from jobs.models import Job, RequestedRun
 from jobs.occurrences import new_execution
-from jobs.snapshots import store_spec
+from jobs.snapshots import overridden, store_spec
 from scheduler_project.kernel.errors import Conflict, InvalidFields, InvalidValue
-
-MAX_KEY = 255
-_KEY = re.compile(r"[\x21-\x7e]{1,255}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,19 +45,19 @@ class RunRequest:
 
 @dataclass(frozen=True, slots=True)
 class StartedRun:
-    """``made``: by this request; otherwise by an earlier one with the same key."""
+    """``made``: by this request; otherwise by an earlier one with the same key.
+
+    ``waits_for_redis``: Redis did not answer, and it starts when a beat has found its row.
+    """
 
     execution_id: UUID
     made: bool
+    waits_for_redis: bool = False
 
-
-def read_key(text: str) -> str:
-    """An idempotency key as it may be. InvalidFields otherwise."""
-    if not _KEY.fullmatch(text):
-        raise InvalidFields(
-            {"Idempotency-Key": [f"1 to {MAX_KEY} visible ASCII characters are needed, no blanks."]}
-        )
-    return text
+    @property
+    def when(self) -> str:
+        """When it starts, as far as is known."""
+        return "due now; it starts when Redis answers again" if self.waits_for_redis else "due now"
 
 
 def run_job(job: Job, user: User, now: datetime, asked: RunRequest | None = None) -> StartedRun:
@@ -69,7 +66,7 @@ def run_job(job: Job, user: User, now: datetime, asked: RunRequest | None = None
     Forbidden: not the caller's team. InvalidFields: parameters that no job may have. Conflict: the
     key was used for another request.
     """
-    require_member(user, job.owner)
+    require(user, Level.OPERATE, job.owner)
     asked = asked or RunRequest()
     with transaction.atomic():
         new = new_execution(
@@ -78,20 +75,20 @@ def run_job(job: Job, user: User, now: datetime, asked: RunRequest | None = None
         if asked.key and (earlier := _claim_key(job, asked, new.id, now)) is not None:
             return StartedRun(earlier, made=False)
         entries = insert([new])
-    push_due_soon(entries, now)
-    return StartedRun(new.id, made=True)
+        said = {"executionId": str(new.id), "parameters": asked.parameters}
+        note(job, user, "run", None, said, About(team_id=job.owner_id, job_id=job.id))
+    push = push_due_soon(entries, now)
+    return StartedRun(new.id, made=True, waits_for_redis=push.lost)
 
 
 def _spec_of(job: Job, parameters: Mapping[str, Any]) -> UUID:
     """The job's snapshot, or one of the run's own where its parameters are others."""
     if not parameters:
         return job.spec_id
-    spec = Spec.from_json(job.spec.body)
     try:
-        own = read_field("parameters", {**spec.parameters, **parameters})
+        return store_spec(overridden(Spec.from_json(job.spec.body), parameters)).id
     except InvalidValue as error:
         raise InvalidFields({"parameters": [error.message]}) from error
-    return store_spec(replace(spec, parameters=own)).id
 
 
 def _claim_key(job: Job, asked: RunRequest, execution_id: UUID, now: datetime) -> UUID | None:

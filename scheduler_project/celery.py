@@ -16,6 +16,10 @@ from scheduler_project.startup import CannotStart, end_with, require_parts, requ
 
 set_up_django()  # Celery itself does it for worker and beat only; every other command reads the tasks too
 
+# The celery command takes BROKER_URL as its --broker and leaves it here, where it goes before the setting,
+# which has the address in the form that kombu reads.
+os.environ.pop("CELERY_BROKER_URL", None)
+
 app = Celery("scheduler_project")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()

@@ -10,26 +10,42 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 from urllib.parse import SplitResult, parse_qs, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 from dotenv import dotenv_values
 
+from executions.addresses import SEVERAL, hosts_of, read_redis
+from executions.priorities import QUEUE_RULE, read_queue
 from scheduler_project.kernel.durations import format_duration, parse_duration
 from scheduler_project.kernel.errors import InvalidValue
 
 TRUE = {"1", "true", "yes", "on"}
 FALSE = {"0", "false", "no", "off"}
 
-WORD = re.compile(r"[A-Za-z0-9._-]{1,64}")
-VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+WORD = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")  # a label of Kubernetes, too
+LABEL = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"  # of DNS, which names of Kubernetes follow
+CONTEXT = re.compile(r"[!-~]{0,253}")
+TEAM_NAMESPACE = re.compile(rf"[^=,]*[^=,\s] *= *{LABEL}")
+SECRETS = "PUNCTUAL_SECRET_"  # what begins so is for the runs that name it only
+PASSED_VARIABLE = re.compile(rf"(?!{SECRETS})[A-Za-z_][A-Za-z0-9_]*")
+DECIMAL = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?", re.ASCII)
 HOST = re.compile(r"\*|\.?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*|\[[0-9A-Fa-f:.]+\]")
 ORIGIN = re.compile(r"https?://((\*\.)?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?")
+PATTERN = re.compile(r"([A-Za-z0-9._:/@*?-]|\{team\})+")
+VOLUME_PATTERN = re.compile(
+    r"(/|(volume|claim|configMap|secret):(?=.))([A-Za-z0-9._/*?-]|\{team\})*", re.ASCII
+)
 _IMAGE_PATH = r"[a-z0-9]+([._-]+[a-z0-9]+)*(/[a-z0-9]+([._-]+[a-z0-9]+)*)*"
 IMAGE = re.compile(
     rf"([A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]+)?/)?{_IMAGE_PATH}(:[A-Za-z0-9_][A-Za-z0-9_.-]{{0,127}})?(@[a-z0-9]+:[0-9a-f]{{32,}})?"
 )
+
+
+BUCKET = re.compile(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])((?:/[A-Za-z0-9._-]+)*/?)")
 
 
 class Refused(ImproperlyConfigured):
@@ -57,6 +73,19 @@ class Environment:
         value = self.text(name)
         return integer_of(name, value, minimum=minimum, maximum=maximum) if value else default
 
+    def optional_integer(self, name: str, *, minimum: int, maximum: int) -> int | None:
+        value = self.text(name)
+        return integer_of(name, value, minimum=minimum, maximum=maximum) if value else None
+
+    def optional_number(self, name: str, *, minimum: float, maximum: float) -> float | None:
+        """A decimal number such as 1.5."""
+        value = self.text(name)
+        if not value:
+            return None
+        if not DECIMAL.fullmatch(value) or not minimum <= float(value) <= maximum:
+            raise _refusal(name, value, f"a number from {minimum:g} to {maximum:g}")
+        return float(value)
+
     def choice(self, name: str, default: str, allowed: Sequence[str]) -> str:
         value = self.text(name, default)
         if value not in allowed:
@@ -77,13 +106,59 @@ class Environment:
         return length
 
     def word(self, name: str, default: str) -> str:
-        return self._matching(name, default, WORD, "1 to 64 letters, digits and . _ -")
+        allowed = "1 to 63 letters, digits and . _ -, the first and the last a letter or a digit"
+        return self._matching(name, default, WORD, allowed)
 
     def image(self, name: str, default: str) -> str:
         return self._matching(name, default, IMAGE, "a container image, such as python:3.12-slim")
 
     def names(self, name: str, default: str = "") -> list[str]:
-        return self._list(name, default, VARIABLE, "names of variables with commas between them")
+        allowed = f"names of variables with commas between them, none that begins with {SECRETS}"
+        return self._list(name, default, PASSED_VARIABLE, allowed)
+
+    def patterns(self, name: str, default: str = "") -> list[str]:
+        allowed = "names with * and ? for what may differ, or {team}, with commas between them"
+        return self._list(name, default, PATTERN, allowed)
+
+    def volume_patterns(self, name: str, default: str = "") -> list[str]:
+        """Paths of the host, in their normal form, and names after their kind."""
+        allowed = (
+            "patterns of paths, such as /data/{team}/*, and of names after their kind (volume:, claim:, "
+            "configMap:, secret:), with commas between them"
+        )
+        found = self._list(name, default, VOLUME_PATTERN, allowed)
+        for pattern in found:
+            if pattern.startswith("/") and ({".", ".."} & set(pattern.split("/")) or "//" in pattern):
+                raise _refusal(name, pattern, allowed)
+        return found
+
+    def namespace(self, name: str, default: str) -> str:
+        allowed = "a Kubernetes namespace: 1 to 63 small letters, digits and '-'"
+        return self._matching(name, default, re.compile(LABEL), allowed)
+
+    def context(self, name: str) -> str:
+        return self._matching(name, "", CONTEXT, "the name of a context of the kubeconfig, without blanks")
+
+    def team_namespaces(self, name: str) -> dict[str, str]:
+        """Team and Kubernetes namespace: ``sales=sales-runs, data=data-runs``."""
+        allowed = "pairs such as sales=sales-runs, with commas between them"
+        pairs = [item.split("=") for item in self._list(name, "", TEAM_NAMESPACE, allowed)]
+        found = {team.strip(): namespace.strip() for team, namespace in pairs}
+        if len(found) < len(pairs):
+            raise _refusal(name, self.text(name), "each team once")
+        return found
+
+    def run_queues(self, name: str, default: str) -> list[str]:
+        """Queues of runs, each once."""
+        found = [item.strip() for item in self.text(name, default).split(",") if item.strip()]
+        for item in found:
+            try:
+                read_queue(item)
+            except InvalidValue:
+                raise _refusal(
+                    name, item, f"queues of runs with commas between them, each {QUEUE_RULE}"
+                ) from None
+        return list(dict.fromkeys(found))
 
     def hosts(self, name: str, default: str = "") -> list[str]:
         allowed = "host names without scheme and port, with commas between them"
@@ -92,6 +167,15 @@ class Environment:
     def origins(self, name: str, default: str = "") -> list[str]:
         allowed = "origins such as https://jobs.example.org, with commas between them"
         return self._list(name, default, ORIGIN, allowed)
+
+    def exact_origins(self, name: str) -> list[str]:
+        """The same, each of them one: none with ``*``."""
+        allowed = "origins such as https://jobs.example.org, without *, with commas between them"
+        found = self.origins(name)
+        for origin in found:
+            if "*" in origin:
+                raise _refusal(name, origin, allowed)
+        return found
 
     def search_path(self, name: str, default: str = "") -> str:
         """Folders as in PATH. A relative one would mean another folder in each process."""
@@ -112,8 +196,32 @@ class Environment:
             raise _refusal(name, value, "a folder")
         return found
 
+    def log_storage(self, name: str, default: str) -> dict[str, Any]:
+        """Django's form of where logs are archived: a folder, or ``s3://bucket/prefix``."""
+        value = self.text(name, default)
+        if "://" not in value:
+            options = {"location": str(self.folder(name, default))}
+            return {"BACKEND": "executions.log_archive.LogFolder", "OPTIONS": options}
+        found = BUCKET.fullmatch(value)
+        if found is None:
+            raise _refusal(name, value, "a folder, or s3://bucket, or s3://bucket/prefix")
+        if missing := [part for part in ("boto3", "storages") if find_spec(part) is None]:
+            told = f"{name}: {', '.join(missing)} cannot be imported"
+            raise Refused(f"{told}. Make it so by: pip install -r requirements-s3.txt.")
+        options = {"bucket_name": found[1], "location": (found[2] or "").strip("/")}
+        return {"BACKEND": "executions.log_bucket.LogBucket", "OPTIONS": options}
+
     def optional_folder(self, name: str) -> str:
         return str(self.folder(name)) if self.text(name) else ""
+
+    def optional_file(self, name: str) -> Path | None:
+        """The absolute path of a file in a folder that is there; None where nothing is set."""
+        if not (value := self.text(name)):
+            return None
+        found = Path(value).expanduser().absolute()
+        if not found.parent.is_dir() or found.is_dir():
+            raise _refusal(name, value, "a file in a folder that exists")
+        return found
 
     def url(self, name: str, default: str, schemes: Sequence[str]) -> str:
         """A URL of one of ``schemes``; the message never repeats the URL, which may hold a password."""
@@ -185,7 +293,20 @@ def _url_complaint(url: str, schemes: Sequence[str]) -> str:
         return "a blank or a control character is in the URL"
     if parts.scheme.startswith("postgres"):
         return ""  # several hosts, or none, are fine; libpq reads the rest
+    if parts.scheme in SEVERAL:
+        return _complaint_of_several(url)
     return _place_complaint(parts) or _redis_complaint(parts)
+
+
+def _complaint_of_several(url: str) -> str:
+    """What is wrong with a URL that may name several hosts."""
+    try:
+        hosts_of(url)
+        if "amqp" in url.partition("://")[0]:
+            return ""
+        return _redis_complaint(urlsplit(read_redis(url).url))
+    except ValueError as error:
+        return str(error)
 
 
 def _place_complaint(parts: SplitResult) -> str:
@@ -198,6 +319,8 @@ def _place_complaint(parts: SplitResult) -> str:
         port = 0
     if port == 0:
         return "the URL's port is not a whole number from 1 to 65535"
+    if "," in (parts.hostname or ""):
+        return "the URL names several hosts, which this kind of URL cannot"
     return "" if parts.hostname else "the URL names no host"
 
 

@@ -6,7 +6,18 @@ import json
 import logging
 from datetime import UTC, datetime
 
+REFUSALS = ("django.request", "django.security")
+"""Loggers that say of each 4xx what was asked; that a client erred needs no traceback."""
 _STANDARD = set(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName", "data"}
+
+
+class RefusalsInShort(logging.Filter):
+    """A filter of handlers: what a client did wrong is one line; faults of ours keep their traceback."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.name.startswith(REFUSALS) and getattr(record, "status_code", 500) < 500:
+            record.exc_info = record.exc_text = None
+        return True
 
 
 class EventFormatter(logging.Formatter):

@@ -28,8 +28,15 @@ from django.views import defaults
 from django.views.decorators.csrf import csrf_exempt
 from rest_framework.exceptions import APIException, Throttled
 
-from executions.policy import Forbidden
-from scheduler_project.kernel.errors import Conflict, InvalidFields, InvalidValue, NotFound, RetryableError
+from access.policy import Forbidden
+from scheduler_project.kernel.errors import (
+    Conflict,
+    InvalidFields,
+    InvalidValue,
+    NotFound,
+    Outdated,
+    RetryableError,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -47,6 +54,7 @@ _STATUSES: tuple[tuple[type[Exception], HTTPStatus], ...] = (
     (Forbidden, HTTPStatus.FORBIDDEN),
     (NotFound, HTTPStatus.NOT_FOUND),
     (Conflict, HTTPStatus.CONFLICT),
+    (Outdated, HTTPStatus.PRECONDITION_FAILED),
     (Http404, HTTPStatus.NOT_FOUND),
     (PermissionDenied, HTTPStatus.FORBIDDEN),
     (RequestDataTooBig, HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
@@ -84,19 +92,29 @@ def handle_exception(error: Exception, context: Mapping[str, Any]) -> HttpRespon
 
 
 def _from_drf(error: APIException) -> HttpResponse:
+    if isinstance(error, Throttled):
+        return _too_many(max(1, getattr(error, "wait", None) or 1))
     headers = {}
     if auth_header := getattr(error, "auth_header", None):
         headers["WWW-Authenticate"] = auth_header
-    if isinstance(error, Throttled):
-        headers["Retry-After"] = str(max(1, round(getattr(error, "wait", None) or 1)))
+    if wait_s := getattr(error, "wait", None):
+        headers["Retry-After"] = str(max(1, round(wait_s)))
     return problem(error.status_code, str(error.detail), headers=headers)
+
+
+def _too_many(wait_s: float) -> HttpResponse:
+    return problem(
+        HTTPStatus.TOO_MANY_REQUESTS,
+        f"There were too many requests from you in the past minute. The next one may come in {wait_s:.0f} s.",
+        headers={"Retry-After": f"{wait_s:.0f}"},
+    )
 
 
 def _detail(error: Exception) -> str:
     if isinstance(error, InvalidFields):
         return "Some fields cannot be accepted."
     text = str(error)
-    return text if isinstance(error, Conflict | Forbidden | InvalidValue | NotFound) else ""
+    return text if isinstance(error, Conflict | Forbidden | InvalidValue | NotFound | Outdated) else ""
 
 
 def _members(error: Exception) -> dict[str, Any]:

@@ -9,6 +9,7 @@ reads its parameters itself (executions/api/parameters.py) and never comes throu
 from __future__ import annotations
 
 import logging
+from traceback import extract_tb
 
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.core.exceptions import ValidationError
@@ -21,16 +22,19 @@ from scheduler_project.problems import bad_request
 logger = logging.getLogger(__name__)
 
 ADMIN = "/admin/"
+MOST_SAID = 500  # characters of an error, which repeats what was sent
 FROM_OUTSIDE = (DataError, OverflowError, UnicodeError, ValidationError)
 
 
 class RefuseUnusableValues(MiddlewareMixin):
-    """The traceback goes to the log all the same: what is taken for nonsense may be a fault after all."""
+    """The log has what was raised, and where: what is taken for nonsense may be a fault after all."""
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
         if not request.path.startswith(ADMIN) or not _by_its_values(request, error):
             return None
-        logger.warning("request_refused", extra={"path": request.path}, exc_info=error)
+        last = extract_tb(error.__traceback__)[-1]
+        raised = {"error": repr(error)[:MOST_SAID], "raised_at": f"{last.filename}:{last.lineno}"}
+        logger.warning("request_refused", extra={"path": request.path, **raised})
         return bad_request(request, error)
 
 

@@ -12,6 +12,7 @@ from scheduler_project.kernel.errors import PunctualError
 from scheduler_project.kernel.texts import escaped, shortened
 
 NO_DATABASE = "DATABASE_URL: the database does not answer. Start it, or give the address of one. ({reason})"
+UNMIGRATED = "DATABASE_URL: the database is not as this version needs it. Run 'manage.py migrate'. ({reason})"
 SETTINGS = "scheduler_project.settings"
 
 
@@ -23,16 +24,33 @@ def run_command(words: list[str]) -> None:
     """Django's command line, with ``words[0]`` its name."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", SETTINGS)
     from django.core.management import execute_from_command_line
-    from django.db import OperationalError
+    from django.db import OperationalError, ProgrammingError
 
     try:
         execute_from_command_line(words)
     except Refused as refusal:
         end_with(refusal)
-    except OperationalError as error:
-        if not _is_unreachable(error):
+    except (ProgrammingError, OperationalError) as error:
+        told = unmigrated(error) or unreachable(error)
+        if not told:
             raise
-        end_with(CannotStart(NO_DATABASE.format(reason=_on_one_line(str(error)))))
+        end_with(CannotStart(told))
+
+
+def unmigrated(error: Exception) -> str:
+    """What to say of a database that lacks a table or a column; empty where the error is another."""
+    if not _is_unmigrated(error):
+        return ""
+    return UNMIGRATED.format(reason=_on_one_line(str(error).partition("\n")[0]))
+
+
+def unreachable(error: Exception) -> str:
+    """What to say of a database that does not answer; empty where the error is another."""
+    from django.db import InterfaceError, OperationalError
+
+    if not isinstance(error, OperationalError | InterfaceError) or not _is_unreachable(error):
+        return ""
+    return NO_DATABASE.format(reason=_on_one_line(str(error)))
 
 
 def _is_unreachable(error: Exception) -> bool:
@@ -42,6 +60,11 @@ def _is_unreachable(error: Exception) -> bool:
     """
     code = getattr(error.__cause__, "sqlstate", "")
     return code is None or code.startswith(("08", "57P"))
+
+
+def _is_unmigrated(error: Exception) -> bool:
+    """Whether a table or a column is missing (undefined_column, undefined_table)."""
+    return getattr(error.__cause__, "sqlstate", "") in {"42703", "42P01"}
 
 
 def _on_one_line(text: str) -> str:
@@ -86,7 +109,8 @@ def require_parts(*names: str) -> None:
 
 
 def require_places() -> None:
-    """CannotStart where a worker cannot write its logs, or its local processes have no folder to run in.
+    """CannotStart where a worker cannot write its logs, its local processes have no folder to run in, or it
+    cannot read where its secrets are kept.
 
     Not asked of others: the web server only reads the logs, and may be on another machine.
     """
@@ -98,6 +122,9 @@ def require_places() -> None:
     folder = settings.PUNCTUAL_PROCESS_WORKDIR
     if folder and settings.PUNCTUAL_RUNTIME == "process" and not Path(folder).is_dir():
         raise CannotStart(f"PUNCTUAL_PROCESS_WORKDIR: there is no {folder!r}. Allowed: a folder that exists.")
+    secrets = settings.PUNCTUAL_SECRETS_DIR
+    if secrets and not (Path(secrets).is_dir() and os.access(secrets, os.R_OK | os.X_OK)):
+        raise CannotStart(f"PUNCTUAL_SECRETS_DIR: {secrets!r} cannot be read. Allowed: a folder that can.")
 
 
 def _require_writable(name: str, folder: Path) -> None:

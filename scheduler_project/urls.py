@@ -1,25 +1,24 @@
 """Which address leads where."""
 
 from django.contrib import admin
-from django.http import HttpRequest, HttpResponse
 from django.urls import include, path, re_path
 from django.views.generic import RedirectView
 
+from scheduler_project.documentation import RedocPage, SchemaView, SwaggerPage
 from scheduler_project.problems import unknown_address
-
-
-def alive(_request: HttpRequest) -> HttpResponse:
-    """This process answers; it asks no other part."""
-    return HttpResponse("ok\n", content_type="text/plain")
-
 
 urlpatterns = [
     path("", RedirectView.as_view(url="/admin/")),
-    path("healthz", alive),
-    path("favicon.ico", RedirectView.as_view(url="/static/executions/icon.svg")),
+    path("favicon.ico", RedirectView.as_view(url="/static/punctual/icon.svg")),
     path("admin/", admin.site.urls),
     path("api/v1/", include("jobs.api.urls")),
     path("api/v1/", include("executions.api.urls")),
+    path("api/v1/", include("scheduler_project.dashboard.urls")),
+    path("api/v1/", include("scheduler_project.tokens.urls")),
+    path("api/v1/", include("scheduler_project.accounts.urls")),
+    path("api/v1/schema", SchemaView.as_view(), name="schema"),
+    path("api/v1/docs", SwaggerPage.as_view(), name="swagger"),
+    path("api/v1/redoc", RedocPage.as_view(), name="redoc"),
     re_path(r"^api(?:/|$)", unknown_address),
 ]
 

@@ -13,17 +13,21 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from scheduler_project.places.virtual_hosts import virtual_hosts_of
 from scripts import debian
 from scripts.debian import say
 from tests import services as found
-from tests.virtual_hosts import virtual_hosts_of
 
 PATIENCE_S = 60.0
+SSHD = Path("/usr/sbin/sshd")
+FONT = Path("/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf")
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,28 @@ def ask_busybox() -> None:
         raise FileNotFoundError("no statically linked busybox on PATH")
 
 
+def ask_sshd() -> None:
+    """The tests start one of their own, before the engine."""
+    if not SSHD.exists():
+        raise FileNotFoundError(f"no {SSHD}")
+
+
+def ask_compiler() -> None:
+    """The tests build a library by which a single process has a clock that is wrong."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "a.c"
+        source.write_text("#include <time.h>\n")
+        subprocess.run(["cc", "-c", "-o", Path(folder) / "a.o", source], check=True, capture_output=True)
+
+
+def ask_chromium() -> None:
+    """The tests drive it without a screen; without a font its pages have no text."""
+    if shutil.which("chromium") is None:
+        raise FileNotFoundError("no chromium on PATH")
+    if not FONT.exists():
+        raise FileNotFoundError(f"no {FONT}")
+
+
 SERVICES = (
     Service(
         "PostgreSQL",
@@ -83,7 +109,7 @@ SERVICES = (
         "DOCKER_HOST",
         found.docker_host,
         found.ask_docker,
-        ("docker.io", "iptables"),
+        ("docker.io", "iptables", "iproute2"),
         debian.start_docker,
     ),
     Service(
@@ -92,6 +118,23 @@ SERVICES = (
         lambda: shutil.which("busybox") or "PATH",
         ask_busybox,
         ("busybox-static",),
+        lambda: None,
+    ),
+    Service("OpenSSH server", "", lambda: str(SSHD), ask_sshd, ("openssh-server",), lambda: None),
+    Service(
+        "C compiler",
+        "",
+        lambda: shutil.which("cc") or "PATH",
+        ask_compiler,
+        ("gcc", "libc6-dev"),
+        lambda: None,
+    ),
+    Service(
+        "Chromium",
+        "",
+        lambda: shutil.which("chromium") or "PATH",
+        ask_chromium,
+        ("chromium", "fonts-dejavu-core"),
         lambda: None,
     ),
 )

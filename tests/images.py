@@ -37,7 +37,7 @@ def busybox_image() -> str:
     except ImageNotFound:
         repository, tag = name.split(":")
         client.import_image_from_data(
-            _root_file_system(busybox), repository=repository, tag=tag, changes=["ENV PATH=/bin"]
+            root_file_system(), repository=repository, tag=tag, changes=["ENV PATH=/bin"]
         )
     finally:
         client.close()
@@ -58,7 +58,9 @@ def _version(busybox: Path) -> str:
     return first_line.split()[1].removeprefix("v")
 
 
-def _root_file_system(busybox: Path) -> bytes:
+def root_file_system() -> bytes:
+    """A tar file of it; always the same bytes."""
+    busybox = _static_busybox()
     commands = subprocess.run([busybox, "--list"], capture_output=True, text=True, check=True).stdout.split()
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as tar:
@@ -67,7 +69,7 @@ def _root_file_system(busybox: Path) -> bytes:
         _add_file(tar, "bin/busybox", busybox.read_bytes(), 0o755)
         for name, content in FILES.items():
             _add_file(tar, name, content, 0o644)
-        for command in set(commands) - {"busybox"}:
+        for command in sorted(set(commands) - {"busybox"}):
             link = _entry(f"bin/{command}", tarfile.SYMTYPE, 0o777)
             link.linkname = "busybox"
             tar.addfile(link)

@@ -34,7 +34,7 @@ def keep(place: AbstractContextManager[str]) -> str:
     return _stack.enter_context(place)
 
 
-def _name_places(name: str) -> None:
+def name_places(name: str) -> None:
     """Addresses for a process that runs no test itself: Django's settings ask for some."""
     home = tempfile.mkdtemp(prefix="punctual-test-")
     _stack.callback(shutil.rmtree, home, ignore_errors=True)
@@ -45,6 +45,9 @@ def _name_places(name: str) -> None:
         PUNCTUAL_HOME=home,
         PUNCTUAL_NAMESPACE=name,
         SECRET_KEY="for the tests only",
+        PUNCTUAL_API_RATE="0",  # tests ask more in a minute than a person does
+        PUNCTUAL_API_RATE_ANONYMOUS="0",
+        PUNCTUAL_LOGIN_RATE="0",
     )
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of Pythons start in a session
 
@@ -64,7 +67,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     name, of_xdist = unique_name(), "PYTEST_XDIST_WORKER" in os.environ
     if not of_xdist:
         sweep_leftovers()
-    _name_places(name)
+    name_places(name)
     if of_xdist or not getattr(options, "numprocesses", None):  # the one that shares out the tests runs none
         _take_places(name)
 

@@ -5,12 +5,26 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
+from collections.abc import Callable
 
 
-def relay(one: socket.socket, other: socket.socket) -> None:
-    """Pass everything on between two connections, in threads, until either ends."""
-    for source, sink in ((one, other), (other, one)):
-        threading.Thread(target=_pump, args=(source, sink), daemon=True).start()
+def relay(
+    one: socket.socket,
+    other: socket.socket,
+    asked: Callable[[bytes], object] = bytes,
+    answered: Callable[[bytes], bytes] = bytes,
+) -> None:
+    """Pass everything on between two connections, in threads, until either ends.
+
+    ``asked`` is called with what ``one`` sends; what ``other`` sends goes through ``answered``.
+    """
+
+    def look(data: bytes) -> bytes:
+        asked(data)
+        return data
+
+    threading.Thread(target=_pump, args=(one, other, look), daemon=True).start()
+    threading.Thread(target=_pump, args=(other, one, answered), daemon=True).start()
 
 
 def shut(connection: socket.socket) -> None:
@@ -19,9 +33,9 @@ def shut(connection: socket.socket) -> None:
     connection.close()
 
 
-def _pump(source: socket.socket, sink: socket.socket) -> None:
+def _pump(source: socket.socket, sink: socket.socket, through: Callable[[bytes], bytes]) -> None:
     with contextlib.suppress(OSError):  # cut
         while data := source.recv(65536):
-            sink.sendall(data)
+            sink.sendall(through(data))
     shut(sink)
     shut(source)

@@ -16,37 +16,37 @@ and a Redis database that it held is free again as soon as its connection is gon
 from __future__ import annotations
 
 import os
-import re
 import secrets
+import socket
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from functools import lru_cache
+from datetime import datetime, timedelta
 from typing import Any, cast
-from urllib.parse import urlsplit
 
 import docker
 import psycopg
 import redis
 from kombu import Connection
-from psycopg import sql
 
 from scheduler_project.kernel.clock import utcnow
-from tests.virtual_hosts import VirtualHosts, virtual_hosts_of
-
-# The second is the role that `make services` makes where the superuser may not log in without a password.
-POSTGRES_URLS = (
-    "postgresql://postgres@127.0.0.1:5432/postgres",
-    "postgresql://punctual_test:punctual_test@127.0.0.1:5432/postgres",
+from scheduler_project.places import servers
+from scheduler_project.places.servers import (
+    POSTGRES_URLS,
+    broker_url,
+    postgres_url,
+    redis_url,
+    usual_postgres,
+    with_path,
 )
-REDIS_URL = "redis://127.0.0.1:6379/0"
-BROKER_URL = "pyamqp://guest:guest@127.0.0.1:5672//"
+
+# What is found and made where ``manage.py chaos`` finds and makes it is under its names here too.
+__all__ = ["POSTGRES_URLS", "broker_url", "postgres_url", "redis_url", "with_path"]
+
 DOCKER_HOST = "unix:///var/run/docker.sock"
 
 PREFIX = "punctual_test_"
-_OURS = re.compile(rf"^(?:test_)?{PREFIX}(\d+)_")
 _HOLDER = "punctual-test:holder-of-database:{}"
 # Takes a database from a holder that is gone, unless another session was faster.
 _TAKE_OVER = (
@@ -55,20 +55,11 @@ _TAKE_OVER = (
 _RELEASE = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0"
 
 
-def postgres_url(env: Mapping[str, str] = os.environ) -> str:
-    """The server's address, at its database ``postgres``: the one in DATABASE_URL may not exist yet."""
-    given = env.get("DATABASE_URL")
-    return with_path(given, "postgres") if given else _usual_postgres()
-
-
-def redis_url(env: Mapping[str, str] = os.environ) -> str:
-    """The server's address; its database 0 holds which session has which of the others."""
-    return env.get("REDIS_URL") or REDIS_URL
-
-
-def broker_url(env: Mapping[str, str] = os.environ) -> str:
-    """The server's address, spelled ``pyamqp://`` (``amqp://`` may choose a library without confirms)."""
-    return re.sub(r"^amqp://", "pyamqp://", env.get("BROKER_URL") or BROKER_URL)
+def free_port() -> int:
+    """A port of this host on which nobody listens now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 def docker_host(env: Mapping[str, str] = os.environ) -> str:
@@ -77,64 +68,29 @@ def docker_host(env: Mapping[str, str] = os.environ) -> str:
 
 def unique_name(now: datetime | None = None) -> str:
     """A name nobody else has: letters, digits and ``_``; it carries its time of birth in Unix seconds."""
-    return f"{PREFIX}{int((now or utcnow()).timestamp())}_{os.getpid()}_{secrets.token_hex(4)}"
+    return servers.unique_name(PREFIX, now)
 
 
 def is_leftover(name: str, older_than: timedelta, now: datetime) -> bool:
     """Whether ``name`` is ours (or Django's ``test_`` copy of it) and was born before that long ago."""
-    match = _OURS.match(name)
-    return match is not None and now - datetime.fromtimestamp(int(match[1]), UTC) > older_than
-
-
-def with_path(url: str, path: str) -> str:
-    """``url`` with another database, number or virtual host; user, host, port and query stay."""
-    scheme, rest = url.split("://", 1)
-    parts = urlsplit("//" + rest)
-    return f"{scheme}://{parts.netloc}/{path}" + (f"?{parts.query}" if parts.query else "")
+    return servers.is_leftover(name, PREFIX, older_than, now)
 
 
 # PostgreSQL
 
 
-@lru_cache(maxsize=1)
-def _usual_postgres() -> str:
-    return next((url for url in POSTGRES_URLS if _lets_in(url)), POSTGRES_URLS[0])
-
-
-def _lets_in(url: str) -> bool:
-    try:
-        psycopg.connect(url, connect_timeout=3).close()
-    except psycopg.OperationalError:
-        return False
-    return True
-
-
-@contextmanager
 def database(
     name: str | None = None, url: str | None = None, *, template: str = "template0"
-) -> Iterator[str]:
+) -> AbstractContextManager[str]:
     """The address of a new database, which is dropped at the end whoever is still connected.
 
     It is empty, or a copy of the database ``template``, to which nobody may be connected.
     """
-    server, name = url or postgres_url(), name or unique_name()
-    create = sql.SQL("CREATE DATABASE {} TEMPLATE {} ENCODING 'UTF8'")
-    with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(create.format(sql.Identifier(name), sql.Identifier(template)))
-    try:
-        yield with_path(server, name)
-    finally:
-        drop_database(name, server)
-
-
-def drop_database(name: str, url: str | None = None) -> None:
-    with psycopg.connect(url or postgres_url(), autocommit=True) as connection:
-        connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
+    return servers.database(name or unique_name(), url or postgres_url(), template=template)
 
 
 def database_names(url: str | None = None) -> list[str]:
-    with psycopg.connect(url or postgres_url()) as connection:
-        return [row[0] for row in connection.execute("SELECT datname FROM pg_database ORDER BY datname")]
+    return servers.database_names(url or postgres_url())
 
 
 # Redis
@@ -220,15 +176,9 @@ def virtual_host(name: str | None = None, url: str | None = None) -> Iterator[st
 
     RuntimeError, with what to do, where this process may not make one.
     """
-    server, name = url or broker_url(), name or unique_name()
-    hosts: VirtualHosts = virtual_hosts_of(server)
-    try:
-        hosts.add(name)
-        own = with_path(server, name)
+    with servers.virtual_host(name or unique_name(), url or broker_url()) as own:
         _log_in(own)
         yield own
-    finally:
-        hosts.drop(name)
 
 
 def _log_in(url: str) -> None:
@@ -267,19 +217,9 @@ def own_services(template: str = "template0") -> Iterator[Services]:
         )
 
 
-def sweep_leftovers(older_than: timedelta = timedelta(hours=3), now: datetime | None = None) -> list[str]:
+def sweep_leftovers(older_than: timedelta = servers.LEFT_AFTER, now: datetime | None = None) -> list[str]:
     """Remove the databases and virtual hosts of sessions that were killed; says which. Takes a second."""
-    now, gone = now or utcnow(), []
-    for name in database_names():
-        if is_leftover(name, older_than, now):
-            drop_database(name)
-            gone.append(f"database {name}")
-    hosts = virtual_hosts_of(broker_url())
-    for name in hosts.names():
-        if is_leftover(name, older_than, now):
-            hosts.drop(name)
-            gone.append(f"virtual host {name}")
-    return gone
+    return servers.sweep(PREFIX, older_than, now or utcnow(), postgres_url(), broker_url())
 
 
 # Does it answer?
@@ -287,7 +227,7 @@ def sweep_leftovers(older_than: timedelta = timedelta(hours=3), now: datetime | 
 
 def ask_postgres() -> None:
     """Returns when a query was answered; raises the driver's error otherwise (as the others below do)."""
-    _usual_postgres.cache_clear()  # it may have been started, or let us in, since it was last asked
+    usual_postgres.cache_clear()  # it may have been started, or let us in, since it was last asked
     with psycopg.connect(postgres_url(), connect_timeout=3) as connection:
         connection.execute("SELECT 1")
 

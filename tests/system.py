@@ -13,7 +13,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
+from dataclasses import replace
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
@@ -23,91 +24,14 @@ import psycopg
 from psycopg.rows import dict_row
 
 from scheduler_project.kernel.clock import monotonic
+from scheduler_project.places.processes import BIN, NOWHERE, ROOT, Process, command_of, environment_of
 from tests.places import keep
-from tests.services import database, own_services, unique_name
+from tests.services import Services, database, free_port, own_services, unique_name
 
-ROOT = Path(__file__).resolve().parent.parent
-NOWHERE = "postgresql://nobody@127.0.0.1:1/nowhere"
-BIN = Path(sys.executable).parent
+# Process and what belongs to it are under their names here too.
+__all__ = ["BIN", "NOWHERE", "PATIENCE_S", "ROOT", "Process", "System", "running_system"]
 
-COMMANDS: dict[str, list[str]] = {
-    "beat": [str(BIN / "celery"), "-A", "scheduler_project", "beat", "-l", "INFO"],
-    "worker": [str(BIN / "celery"), "-A", "scheduler_project", "worker", "-l", "INFO", "-n", "{name}@%h"],
-    "maintenance": [
-        str(BIN / "celery"),
-        "-A",
-        "scheduler_project",
-        "worker",
-        "-Q",
-        "maintenance",
-        "-l",
-        "INFO",
-    ],
-    "recorder": [sys.executable, "manage.py", "record_events"],
-    "auditor": [sys.executable, "manage.py", "audit_events"],
-}
 PATIENCE_S = 120.0  # with a loaded machine
-# What a process writes once it is up.
-UP = {
-    "beat": "shards_changed",
-    "worker": " ready.",
-    "maintenance": " ready.",
-    "recorder": "started service",
-    "auditor": "started service",
-}
-
-
-class Process:
-    """One started process of the system; its output is in ``log``."""
-
-    def __init__(self, name: str, command: list[str], env: Mapping[str, str], log: Path) -> None:
-        self.name = name
-        self.kind = name.rstrip("0123456789")
-        self.log = log
-        with log.open("ab") as output:
-            self._process = subprocess.Popen(
-                command, cwd=ROOT, env=dict(env), stdin=subprocess.DEVNULL, stdout=output, stderr=output
-            )
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
-    @property
-    def alive(self) -> bool:
-        return self._process.poll() is None
-
-    def kill(self) -> None:
-        """kill -9"""
-        self._process.kill()
-        self._process.wait()
-
-    def stop(self, timeout_s: float = 20.0) -> int:
-        """SIGTERM; the exit code. Killed, and an error, where it does not end in time."""
-        self._process.terminate()
-        try:
-            return self._process.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            self.kill()
-            raise
-
-    def signal(self, number: signal.Signals) -> None:
-        self._process.send_signal(number)
-
-    @property
-    def up(self) -> bool:
-        """AssertionError, with the end of its log, where it ended instead."""
-        alive = self.alive  # asked first: what it wrote before its end is there then
-        if UP[self.kind] in self.text():
-            return True
-        assert alive, f"{self.name} ended with {self._process.returncode} before it was up\n{self.tail()}"
-        return False
-
-    def text(self) -> str:
-        return self.log.read_text(encoding="utf-8", errors="replace")
-
-    def tail(self) -> str:
-        return f"--- {self.name} ({'alive' if self.alive else 'ended'})\n{self.text()[-1500:]}"
 
 
 class Console:
@@ -147,8 +71,23 @@ class System:
         self.env = env
         self.home = home
         self.processes: list[Process] = []
+        self.port = free_port()
         self.console = Console(env, home / "console.log")
+        self._connect()
+
+    def _connect(self) -> None:
         self._database = psycopg.connect(self.database_url, autocommit=True, row_factory=dict_row)
+
+    def reconnect(self) -> None:
+        """After PostgreSQL was away."""
+        self._database.close()
+        self._connect()
+        self.console.run("from django.db import connections; connections.close_all(); result = None")
+
+    @property
+    def site(self) -> str:
+        """Where the process ``web`` answers."""
+        return f"http://127.0.0.1:{self.port}"
 
     @property
     def database_url(self) -> str:
@@ -171,9 +110,8 @@ class System:
 
     def start(self, kind: str, **env: str) -> Process:
         name = f"{kind}{len(self.processes)}"
-        command = [part.replace("{name}", name) for part in COMMANDS[kind]]
-        own = {**self.env, **({"DATABASE_URL": NOWHERE} if kind == "worker" else {}), **env}
-        process = Process(name, command, own, self.home / f"{name}.log")
+        own = {**environment_of(kind, self.env), **env}
+        process = Process(name, command_of(name, self.port), own, self.home / f"{name}.log")
         self.processes.append(process)
         return process
 
@@ -224,7 +162,9 @@ class System:
         """Every started process says that it is up; one that ended before fails at once."""
         self.wait_for(lambda: not [p for p in self.processes if not p.up], "all processes are up", PATIENCE_S)
 
-    def wait_all_terminal(self, job_ids: list[str], count: int) -> list[dict[str, Any]]:
+    def wait_all_terminal(
+        self, job_ids: list[str], count: int, timeout_s: float = PATIENCE_S
+    ) -> list[dict[str, Any]]:
         def ended() -> bool:
             (found,) = self.query(
                 "SELECT count(*) AS runs, count(finished_at) AS terminal FROM executions_execution"
@@ -233,7 +173,7 @@ class System:
             )
             return bool(found["runs"] == found["terminal"] >= count)
 
-        self.wait_for(ended, f"{count} runs are terminal", PATIENCE_S)
+        self.wait_for(ended, f"{count} runs are terminal", timeout_s)
         return self.executions(*job_ids)
 
     def run_in_time(self, bodies: Callable[[str], list[dict[str, Any]]]) -> list[dict[str, Any]]:
@@ -273,30 +213,41 @@ with transaction.atomic():
 def migrated_database() -> str:
     """The name of a database with all tables and no rows, made once in a session, to be copied."""
     name = unique_name()
-    own = {**os.environ, "DATABASE_URL": keep(database(name))}
+    migrate(keep(database(name)))
+    return name
+
+
+def migrate(url: str) -> None:
+    own = {**os.environ, "DATABASE_URL": url}
     command = [sys.executable, "manage.py", "migrate", "--verbosity", "0"]
     subprocess.run(command, cwd=ROOT, env=own, stdin=subprocess.DEVNULL, timeout=120, check=True)
-    return name
 
 
 @contextmanager
 def running_system(home: Path, broker: str = "rabbitmq", **env: str) -> Iterator[System]:
     """A migrated system with nothing started. ``broker``: rabbitmq or redis."""
-    with ExitStack() as stack:
-        places = stack.enter_context(own_services(migrated_database()))
-        own = {
-            **os.environ,
-            **places.as_environment(),
-            "PUNCTUAL_HOME": str(home),
-            "PUNCTUAL_RUNTIME": "process",
-            "PUNCTUAL_PROCESS_PATH": f"{BIN}:/usr/local/bin:/usr/bin:/bin",
-            "PUNCTUAL_PROCESS_WORKDIR": str(home),
-            "PUNCTUAL_NAMESPACE": "punctual",
-            "SECRET_KEY": "for the tests only",
-            **env,
-        }
-        if broker == "redis":
-            own["BROKER_URL"] = places.redis_url
-        system = System(own, home)
-        stack.callback(system.close)
+    with own_services(migrated_database()) as places:
+        of_redis = replace(places, broker_url=places.redis_url)
+        with system_at(home, of_redis if broker == "redis" else places, **env) as system:
+            yield system
+
+
+@contextmanager
+def system_at(home: Path, places: Services, **env: str) -> Iterator[System]:
+    """A system with nothing started, in places whose database is migrated."""
+    own = {
+        **os.environ,
+        **places.as_environment(),
+        "PUNCTUAL_HOME": str(home),
+        "PUNCTUAL_RUNTIME": "process",
+        "PUNCTUAL_PROCESS_PATH": f"{BIN}:/usr/local/bin:/usr/bin:/bin",
+        "PUNCTUAL_PROCESS_WORKDIR": str(home),
+        "PUNCTUAL_NAMESPACE": "punctual",
+        "SECRET_KEY": "for the tests only",
+        **env,
+    }
+    system = System(own, home)
+    try:
         yield system
+    finally:
+        system.close()

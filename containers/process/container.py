@@ -11,12 +11,13 @@ from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
-from containers.follow import Follower
 from containers.logs import LogWriter
+from containers.logs.follow import Follower
 from containers.outcome import Exit
 from containers.process.cgroups import Group
 from containers.process.folder import RunFolder
 from containers.runtime import RuntimeUnavailable
+from containers.waiting import Check, checked_wait, unchecked
 from scheduler_project.kernel.clock import monotonic, utcnow
 
 MARK = "PUNCTUAL_RUN"
@@ -45,6 +46,9 @@ class ProcessContainer:
     def started_at(self) -> datetime:
         return self._started_at
 
+    def now(self) -> datetime:
+        return utcnow()
+
     def wait(self, timeout_s: float) -> Exit | None:
         if not self._wait_for_shim(timeout_s):
             return None
@@ -52,15 +56,22 @@ class ProcessContainer:
         if not self._folder.exists():
             return Exit(None, utcnow())
         oom = None if self._group is None else self._group.ran_out_of_memory()
-        return Exit(self._folder.exit_code(), self._folder.finished_at, oom)
+        code, finished_at = self._folder.exit_code(), self._folder.finished_at
+        return Exit(code, finished_at, oom, stopped=self._folder.was_stopped() and not oom)
 
     def terminate(self) -> None:
         """Send SIGTERM to the command's whole group, and do not wait."""
         self._signal_group(signal.SIGTERM)
 
-    def stop(self, grace_s: float) -> None:
+    def stop(self, grace_s: float, check: Check = unchecked) -> None:
+        if self._folder.running():
+            self._folder.note_stop()
+        self.end(grace_s, check)
+
+    def end(self, grace_s: float, check: Check = unchecked) -> None:
+        """As ``stop`` does it, and leave no word that it was a watcher who did."""
         self.terminate()
-        if not self._wait_for_shim(grace_s):
+        if not checked_wait(self._wait_for_shim, grace_s, check):
             self._signal_group(signal.SIGKILL)  # which the shim tells as exit code 137
             if not self._wait_for_shim(KILL_WITHIN_S):
                 self._kill_shim()
@@ -77,7 +88,7 @@ class ProcessContainer:
 
     def delete(self) -> None:
         """Kill what still runs, and delete all that is left of it."""
-        self.stop(0)
+        self.end(0)
         if self._group is not None:
             self._group.remove()
         self._folder.delete()

@@ -5,6 +5,7 @@
                   pid        the shim's process id
                   group      the command's process group, whose leader is command.sh
                   output     stdout and stderr, in order
+                  stopped    there since a watcher has told the run to end (at its time limit, or cancelled)
                   exit       the exit code; final as soon as the lock is free
                   work/      working folder and HOME, unless the spec says otherwise
 
@@ -21,6 +22,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -59,6 +61,14 @@ class RunFolder:
         written = self.path / "exit"
         return _modified(written if written.exists() else self.output)
 
+    def labels(self) -> dict[str, str]:
+        """Empty where it is gone, or not all there yet."""
+        try:
+            found: dict[str, str] = json.loads((self.path / "run.json").read_text())["labels"]
+        except (FileNotFoundError, ValueError):
+            return {}
+        return found
+
     def exists(self) -> bool:
         return (self.path / "lock").exists()
 
@@ -84,6 +94,14 @@ class RunFolder:
 
     def group(self) -> int | None:
         return _number(self.path / "group")
+
+    def note_stop(self) -> None:
+        """For whoever reads how it ended, if the one who stops it cannot say why any more."""
+        with suppress(FileNotFoundError):  # somebody removes it
+            (self.path / "stopped").touch(mode=0o600)
+
+    def was_stopped(self) -> bool:
+        return (self.path / "stopped").exists()
 
     def exit_code(self) -> int | None:
         return _number(self.path / "exit")

@@ -3,35 +3,50 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
+import platform
 import shutil
 import signal
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from containers.capacity import Capacity, host_capacity
+from containers.honouring import TOO_LONG, Wish, refuse
+from containers.launching import Launching
 from containers.outcome import Reason
 from containers.process.cgroups import Group, Groups, Limits, find_groups
 from containers.process.container import MARK, ProcessContainer
 from containers.process.folder import RunFolder, claim, existing, half_removed, raised
 from containers.runtime import LaunchFailed, RuntimeUnavailable
-from containers.spec import ContainerSpec
+from containers.spec import LABEL_NAMESPACE, ContainerSpec
 from scheduler_project.kernel.clock import monotonic
 from scheduler_project.kernel.folders import make_private_folder
 from scheduler_project.kernel.texts import shown
 
+LACKING = (
+    Wish.USER,
+    Wish.VOLUMES,
+    Wish.NETWORK,
+    Wish.GPUS,
+    Wish.EPHEMERAL,
+    Wish.SERVICE_ACCOUNT,
+    Wish.POD_TEMPLATE,
+)
 SHELL = "/bin/sh"
 SHIM = Path(__file__).with_name("shim.sh")
 COMMAND = Path(__file__).with_name("command.sh")
 # The numbers by which the scripts know them.
 LOCK_DESCRIPTOR = 9
 REPORT_DESCRIPTOR = 8
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+PROCESSES = Path("/proc/self/ns/pid")
 DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 NO_IMAGES = (
     "this worker runs plain processes and cannot run the image {image}: "
     "start a worker with PUNCTUAL_RUNTIME=docker, or take the image out of the job or its task"
 )
-TOO_LONG = "the command and its environment are longer than this system can start: pass large data by a file"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,12 +75,23 @@ class ProcessRuntime:
         """``cgroup``, or ``address_space`` where no control groups can be made."""
         return "cgroup" if self._options.groups else "address_space"
 
-    def launch(self, spec: ContainerSpec) -> ProcessContainer:
+    def identity(self) -> str:
+        """This start of this host, the name space of its processes, and the folder of the runs."""
+        seen = (_read(BOOT_ID) or platform.node(), _link(PROCESSES), str(self._runs.resolve()))
+        return "process-" + hashlib.blake2b(repr(seen).encode(), digest_size=16).hexdigest()
+
+    def capacity(self) -> Capacity:
+        return host_capacity()
+
+    def launch(self, spec: ContainerSpec, launching: Launching | None = None) -> ProcessContainer:
+        launching = launching or Launching(spec.start_timeout_s)
+        launching.check()
         env = self._environment(spec)
         _check_launchable(spec, env["PATH"], self._options.working_dir)
         try:
             folder, lock = claim(self._runs, spec.name, spec.labels)
             if lock is not None:
+                launching.not_started()
                 try:
                     self._start(folder, spec, env, lock)
                 finally:
@@ -77,7 +103,7 @@ class ProcessRuntime:
             raise LaunchFailed(Reason.START_FAILED, TOO_LONG) from error
         return ProcessContainer(folder, self._group(spec.name))
 
-    def attach(self, name: str) -> ProcessContainer | None:
+    def attach(self, name: str, launching: Launching | None = None) -> ProcessContainer | None:
         folder = RunFolder(self._runs / name)
         if not folder.exists() or not folder.started():
             return None
@@ -91,6 +117,9 @@ class ProcessRuntime:
             if half_removed_name == name:
                 ProcessContainer(RunFolder(path), self._group(name), name).delete()
 
+    def secret_source(self) -> None:
+        """It keeps none."""
+
     def ping(self) -> None:
         try:
             make_private_folder(self._runs)
@@ -101,10 +130,14 @@ class ProcessRuntime:
         if not os.access(SHELL, os.X_OK):
             raise RuntimeUnavailable(f"there is no {SHELL}, which starts the runs: use another runtime")
 
-    def owned(self) -> list[str]:
-        return sorted(
-            {folder.name for folder in existing(self._runs)} | set(half_removed(self._runs).values())
-        )
+    def owned(self, namespace: str = "") -> list[str]:
+        """Those whose removal has begun belong to everybody."""
+        there = {
+            folder.name
+            for folder in existing(self._runs)
+            if not namespace or folder.labels().get(LABEL_NAMESPACE) == namespace
+        }
+        return sorted(there | set(half_removed(self._runs).values()))
 
     def kill_all(self, grace_s: float) -> list[str]:
         """End every run: SIGTERM to all at once, SIGKILL after ``grace_s``; the names of those that ran.
@@ -120,8 +153,12 @@ class ProcessRuntime:
             container.terminate()
         deadline = monotonic() + grace_s
         for container in running:
-            container.stop(max(0.0, deadline - monotonic()))
+            container.end(max(0.0, deadline - monotonic()))
         return [container.name for container in running]
+
+    def keep_images_within(self, limit_bytes: int) -> list[str]:
+        """It keeps none."""
+        return []
 
     def close(self) -> None:
         """Nothing is held open."""
@@ -157,7 +194,22 @@ class ProcessRuntime:
 
     def _environment(self, spec: ContainerSpec) -> dict[str, str]:
         """Only what the spec says and the least a program expects; never the worker's own."""
-        return {"PATH": self._options.path, "LANG": "C.UTF-8", **spec.env}
+        return {"PATH": self._options.path, "LANG": "C.UTF-8", **spec.environment()}
+
+
+def _read(path: Path) -> str:
+    """What is in a file of this kernel, or empty on a system that has none."""
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""
+
+
+def _link(path: Path) -> str:
+    try:
+        return str(path.readlink())
+    except OSError:
+        return ""
 
 
 def _spawn(script: Path, arguments: list[str], env: dict[str, str], files: list[tuple[Any, ...]]) -> None:
@@ -196,10 +248,7 @@ def _check_launchable(spec: ContainerSpec, path: str, default_dir: str) -> None:
         raise LaunchFailed(Reason.START_FAILED, NO_IMAGES.format(image=shown(spec.image)))
     if not spec.argv:
         raise LaunchFailed(Reason.START_FAILED, "the process runtime has no images, so a command is needed")
-    if spec.user:
-        raise LaunchFailed(
-            Reason.START_FAILED, f"the process runtime cannot run as user {spec.user!r}: use docker"
-        )
+    refuse(spec, "process", LACKING, "run it on a worker of docker or kubernetes, or leave these out")
     directory = spec.working_dir or default_dir
     if directory and not Path(directory).is_dir():
         raise LaunchFailed(Reason.START_FAILED, f"there is no working directory {directory!r}")

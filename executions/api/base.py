@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import Any, cast
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, cast
 from uuid import UUID
 
 from rest_framework import authentication
-from rest_framework.exceptions import AuthenticationFailed
+from rest_framework.exceptions import AuthenticationFailed, NotAuthenticated, Throttled
 from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from access.authentication import TokenAuthentication
+from access.policy import User
 from executions.api.parameters import cursor_text
 from executions.api.parsing import StrictJSONParser
-from executions.policy import User
-from scheduler_project.kernel.errors import InvalidFields, complaints
+from executions.api.reads import Reads
+from executions.api.throttles import wait_of_refused_s
 
 MAX_PAGE_BYTES = 1 << 20
 
@@ -36,20 +38,17 @@ class OneFormat(BaseContentNegotiation):
         return renderers[0], renderers[0].media_type
 
 
-class TokenAuthentication(authentication.TokenAuthentication):
-    """``Authorization: Token …``; a text that no database can hold is no token."""
-
-    def authenticate_credentials(self, key: str) -> Any:
-        if "\0" in key:
-            raise AuthenticationFailed("Invalid token.")
-        return super().authenticate_credentials(key)
-
-
 class RestView(APIView):
     # The first one names the scheme of a 401.
     authentication_classes = [TokenAuthentication, authentication.SessionAuthentication]
     parser_classes = [StrictJSONParser]
     content_negotiation_class = OneFormat
+    in_path: ClassVar[Mapping[str, Reads[Any]]] = {}
+    """What the names in the address stand for, for the schema."""
+    query: Mapping[str, Any]
+    """The query parameters, read as ``@documented`` says."""
+    given: Any
+    """The body, likewise."""
 
     @property
     def user(self) -> User:
@@ -60,23 +59,36 @@ class RestView(APIView):
         """The JSON object that was sent; empty where nothing was."""
         return dict(cast("dict[str, Any]", self.request.data))
 
+    def handle_exception(self, exc: Exception) -> Response:
+        """What is refused as nobody's counts for its address, which is told to wait at last."""
+        if isinstance(exc, NotAuthenticated | AuthenticationFailed):
+            wait_s = wait_of_refused_s(self.request)
+            exc = exc if wait_s is None else Throttled(wait_s)
+        return super().handle_exception(exc)
 
-def require_empty(body: dict[str, Any]) -> None:
-    """For calls that take nothing yet: a field that would be ignored is refused."""
-    if body:
-        raise InvalidFields(complaints(body, lambda _: "This call takes no fields."))
 
-
-def page(request: Request, results: Sequence[dict[str, Any]], *, more: bool) -> Response:
+def page(
+    request: Request,
+    results: Sequence[dict[str, Any]],
+    *,
+    more: bool,
+    cursors: Sequence[str] = (),
+    then: UUID | None = None,
+) -> Response:
     """A page of a list: as many of ``results`` as MAX_PAGE_BYTES hold, and at least one.
 
     ``next`` begins behind the last of them, where that is not all; ``more``: there are others after these.
+    ``cursors``: of each result, where that is not its ``id``. ``then``: behind which place those are, where
+    that is not the last result.
     """
     shown = _fitting(results)
     address = None
     if more or len(shown) < len(results):
         query = request.query_params.copy()
-        query["cursor"] = cursor_text(UUID(shown[-1]["id"]))
+        if then is not None and len(shown) == len(results):
+            query["cursor"] = cursor_text(then)
+        else:
+            query["cursor"] = cursors[len(shown) - 1] if cursors else cursor_text(UUID(shown[-1]["id"]))
         address = request.build_absolute_uri(f"{request.path}?{query.urlencode()}")
     return Response({"results": shown, "next": address})
 

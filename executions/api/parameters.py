@@ -11,6 +11,7 @@ from uuid import UUID
 
 from django.http import QueryDict
 
+from executions.api.reads import Reads, is_needed, reads
 from executions.states import State
 from scheduler_project.kernel.clock import EPOCH, LATEST
 from scheduler_project.kernel.errors import InvalidFields, InvalidValue, NotFound, complaints
@@ -19,6 +20,14 @@ from scheduler_project.kernel.texts import shown
 Reader = Callable[[str, str], Any]
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 100
+INSTANT: dict[str, Any] = {
+    "type": "string",
+    "format": "date-time",
+    "pattern": r"^(19[7-9][0-9]|2[0-9]{3})-[0-9]{2}-[0-9]{2}T[0-9:.]+(Z|[+-][0-9]{2}:[0-9]{2})$",
+    "examples": ["2026-12-24T18:00:00Z"],
+}
+_STATES = "|".join(State)
+UUID_TEXT: dict[str, Any] = {"type": "string", "format": "uuid"}
 
 
 def read_query(given: QueryDict, readers: Mapping[str, Reader]) -> dict[str, Any]:
@@ -34,6 +43,11 @@ def read_query(given: QueryDict, readers: Mapping[str, Reader]) -> dict[str, Any
             values[name] = _read(given, name, readers)
         except InvalidValue as error:
             errors[name] = [error.message]
+    errors |= {
+        name: ["This parameter is required."]
+        for name, reader in readers.items()
+        if is_needed(reader) and name not in given
+    }
     if errors:
         raise InvalidFields(errors)
     return values
@@ -46,30 +60,14 @@ def _read(given: QueryDict, name: str, readers: Mapping[str, Reader]) -> Any:
     return readers[name](texts[0], name)
 
 
-def read_body(given: Mapping[str, Any], readers: Mapping[str, Reader]) -> dict[str, Any]:
-    """The texts of a body, each of them needed, read by ``readers``. InvalidFields for all that are wrong."""
-    unknown = f"It is not known here. Allowed: {', '.join(readers)}."
-    errors = complaints((name for name in given if name not in readers), lambda _: unknown)
-    values: dict[str, Any] = {}
-    for name, read in readers.items():
-        if not isinstance(given.get(name), str):
-            errors[name] = ["This field is required, as a text."]
-            continue
-        try:
-            values[name] = read(given[name], name)
-        except InvalidValue as error:
-            errors[name] = [error.message]
-    if errors:
-        raise InvalidFields(errors)
-    return values
-
-
+@reads(type="string", minLength=1, pattern="^[^\\x00]+$")
 def text(value: str, name: str) -> str:
     if not value or "\0" in value:
         raise InvalidValue("A text without NUL characters is needed.", field=name)
     return value
 
 
+@reads(**UUID_TEXT)
 def uuid(value: str, name: str) -> UUID:
     found = _uuid(value)
     if found is None:
@@ -77,6 +75,10 @@ def uuid(value: str, name: str) -> UUID:
     return found
 
 
+EXECUTION_ID = {"execution_id": uuid.saying("The run's id.")}
+
+
+@reads(type="string", pattern=f"^({_STATES})( *, *({_STATES}))*$")
 def states(value: str, name: str) -> list[State]:
     """One status, or several with commas between them."""
     try:
@@ -85,6 +87,7 @@ def states(value: str, name: str) -> list[State]:
         raise InvalidValue(f"{shown(value)} is not one of {', '.join(State)}.", field=name) from None
 
 
+@reads(**INSTANT)
 def instant(value: str, name: str) -> datetime:
     try:
         found = datetime.fromisoformat(value)
@@ -101,7 +104,8 @@ def instant(value: str, name: str) -> datetime:
     return found.astimezone(UTC)
 
 
-def whole_number(least: int, most: int) -> Reader:
+def whole_number(least: int, most: int) -> Reads[int]:
+    @reads(type="integer", minimum=least, maximum=most)
     def read(value: str, name: str) -> int:
         plain = value.isascii() and value.isdigit() and len(value) <= len(str(most))
         if not plain or not least <= int(value) <= most:
@@ -111,10 +115,17 @@ def whole_number(least: int, most: int) -> Reader:
     return read
 
 
-limit = whole_number(1, MAX_LIMIT)
+limit = whole_number(1, MAX_LIMIT).saying("How many results a page has at most.", default=DEFAULT_LIMIT)
 
 
-def cursor(value: str, name: str) -> UUID:
+@reads(type="boolean")
+def flag(value: str, name: str) -> bool:
+    if value not in ("true", "false"):
+        raise InvalidValue(f"{shown(value)} is neither true nor false.", field=name)
+    return value == "true"
+
+
+def _cursor(value: str, name: str) -> UUID:
     """The place in a list that ``cursor_text`` wrote."""
     try:
         raw = base64.b64decode(value + "==", altchars=b"-_", validate=True)
@@ -123,6 +134,11 @@ def cursor(value: str, name: str) -> UUID:
     if len(raw) != 16:
         raise InvalidValue(f"{shown(value)} is not a cursor: take the one in `next`.", field=name)
     return UUID(bytes=raw)
+
+
+cursor = Reads(_cursor, {"type": "string", "pattern": "^[A-Za-z0-9_-]{22}$"}).saying(
+    "Where the page begins: the one in the `next` of the page before."
+)
 
 
 def cursor_text(place: UUID) -> str:

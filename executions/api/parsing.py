@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any, NoReturn
 
 from rest_framework.exceptions import APIException, ParseError
 from rest_framework.parsers import BaseParser
 
 from scheduler_project.kernel.errors import InvalidFields, complaints
-from scheduler_project.kernel.texts import shown
+from scheduler_project.kernel.texts import shortened, shown
 
 MAX_BODY_BYTES = 2 << 20
+MOST_FAULTS = 100
 MAX_DEPTH = 64
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -52,30 +54,37 @@ def read_object(raw: bytes) -> dict[str, Any]:
         raise ParseError(f"The body is not JSON: {error}.") from None
     if not isinstance(found, dict):
         raise ParseError("The body is not a JSON object: { … }.")
-    wrong = {
-        _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", name): text
-        for name, value in found.items()
-        if (text := next((text for item in (name, value) for text in _faults(item)), None))
-    }
+    wrong = {_path(place): text for place, text in islice(_faults(found), MOST_FAULTS)}
     if wrong:
         raise InvalidFields(complaints(wrong, lambda name: wrong[str(name)]))
     return found
 
 
-def _faults(value: Any) -> Iterator[str]:
-    """What is wrong with any text or with the depth below ``value``; walks without recursion."""
-    waiting = [(value, 1)]
+_Place = tuple[Any, ...]  # (where the holder is, the name or number in it), empty at the top
+
+
+def _faults(body: dict[str, Any]) -> Iterator[tuple[_Place, str]]:
+    """What is wrong with the depth or any text below ``body``, and where; walks without recursion."""
+    waiting: list[tuple[int, _Place, dict[str, Any] | list[Any]]] = [(0, (), body)]
     while waiting:
-        item, depth = waiting.pop()
-        if depth > MAX_DEPTH:
-            yield f"It is nested more than {MAX_DEPTH} deep."
-        elif isinstance(item, str):
-            if _SURROGATE.search(item):
-                yield "A half of a surrogate pair is not a character."
-        elif isinstance(item, dict):
-            waiting += [(part, depth + 1) for pair in item.items() for part in pair]
-        elif isinstance(item, list):
-            waiting += [(part, depth + 1) for part in item]
+        depth, place, holder = waiting.pop()
+        if holder and depth >= MAX_DEPTH:
+            yield place, f"It is nested more than {MAX_DEPTH} deep."
+            continue
+        for name, item in holder.items() if isinstance(holder, dict) else enumerate(holder):
+            if isinstance(item, dict | list):
+                waiting.append((depth + 1, (place, name), item))
+            if any(isinstance(text, str) and _SURROGATE.search(text) for text in (name, item)):
+                yield (place, name), "A half of a surrogate pair is not a character."
+
+
+def _path(place: _Place) -> str:
+    """Names with dots between them; for what is wrong only, since names may be long, and hold much."""
+    names: list[str] = []
+    while place:
+        names.append(shortened(_SURROGATE.sub("\N{REPLACEMENT CHARACTER}", str(place[1])), 100))
+        place = place[0]
+    return ".".join(reversed(names))
 
 
 def _refuse_constant(name: str) -> NoReturn:

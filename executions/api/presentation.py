@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
+from uuid import UUID
 
+from executions.diagnosis import Cause
+from executions.explanations import explain
 from executions.holding import is_held
 from executions.models import Execution, ExecutionEvent
+from executions.services import Cancelling
 from executions.states import TERMINAL, State
+from executions.tallies import Counts
 from executions.timeline import Row, Span, in_order, seconds_in_state, spans
 
 
@@ -28,9 +33,12 @@ def execution_json(execution: Execution, owners: Mapping[int, str]) -> dict[str,
         "status": execution.state,
         "reason": execution.reason,
         "message": execution.message,
+        "explanation": explanation_of(execution),
         "attempt": execution.attempt,
         "missed": execution.missed,
         "scheduledFor": time_text(execution.scheduled_for),
+        "retryOf": None if execution.retry_of is None else str(execution.retry_of),
+        "movedTo": time_text(execution.moved_to),
         "dueAt": time_text(due_at(execution)),
         "queuedAt": time_text(execution.queued_at),
         "startedAt": time_text(execution.started_at),
@@ -39,6 +47,35 @@ def execution_json(execution: Execution, owners: Mapping[int, str]) -> dict[str,
         "exitCode": execution.exit_code,
         "worker": execution.worker,
         "parameters": body["parameters"],
+    }
+
+
+def explanation_of(execution: Execution) -> str | None:
+    """How it ended, or how its last attempt did, in sentences; None where there is nothing to be said yet."""
+    found = explain(execution.reason, execution.exit_code)
+    return None if found is None else str(found)
+
+
+def why_json(execution: Execution, causes: Sequence[Cause]) -> dict[str, Any]:
+    """Why it is not running, the first cause first."""
+    return {
+        "id": str(execution.id),
+        "status": execution.state,
+        "summary": causes[0].sentence,
+        "causes": [
+            {
+                "code": str(cause.code),
+                "sentence": cause.sentence,
+                "advice": cause.advice,
+                "at": time_text(cause.at),
+                "runs": [
+                    {"id": str(run.id), "jobName": run.job_name, "status": str(run.state)}
+                    for run in cause.runs
+                ],
+                "facts": dict(cause.facts),
+            }
+            for cause in causes
+        ],
     }
 
 
@@ -94,3 +131,23 @@ def _span_json(span: Span, now: datetime) -> dict[str, Any]:
         "to": time_text(span.until),
         "seconds": None if ended else span.length(now).total_seconds(),
     }
+
+
+def counts_json(counts: Counts) -> dict[str, Any]:
+    """What happened in a span of time, as it was counted with the history."""
+    return {
+        "due": counts.due,
+        "started": counts.started,
+        "completedNormally": counts.completed,
+        "completedAbnormally": counts.abnormal,
+        "cancelled": counts.cancelled,
+        "skipped": counts.skipped,
+        "latenessP50Seconds": counts.late(0.5),
+        "latenessP99Seconds": counts.late(0.99),
+    }
+
+
+def cancelled_json(execution_id: UUID, done: Cancelling) -> dict[str, str]:
+    """What became of the wish to cancel a run."""
+    at_once = done is Cancelling.CANCELLED
+    return {"id": str(execution_id), "status": str(State.CANCELLED if at_once else State.ACTIVE)}

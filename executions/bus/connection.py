@@ -12,19 +12,26 @@ from kombu.exceptions import KombuError
 
 from scheduler_project.kernel.errors import RetryableError
 
+_TIMEOUTS = {"read_timeout", "write_timeout", "socket_timeout", "socket_connect_timeout"}
+
 
 class BusUnavailable(RetryableError):
     """The broker does not answer."""
 
 
-def connect(*, confirm: bool = False, heartbeat_s: int = 0) -> Connection:
-    """A connection of its own; ``confirm``: each publish waits until the broker has the message safe."""
-    url = settings.BROKER_URL
+def connect(*, confirm: bool = False, heartbeat_s: int = 0, within_s: float | None = None) -> Connection:
+    """A connection of its own; ``confirm``: each publish waits until the broker has the message safe.
+
+    ``within_s``: so long it waits for any answer; None: as the settings say.
+    """
+    options = {**settings.CELERY_BROKER_TRANSPORT_OPTIONS, "confirm_publish": confirm}
+    if within_s is not None:
+        options.update({name: within_s for name in options if name in _TIMEOUTS})
     return Connection(
-        url,
-        transport_options={**settings.CELERY_BROKER_TRANSPORT_OPTIONS, "confirm_publish": confirm},
+        settings.BROKER_URL,
+        transport_options=options,
         heartbeat=heartbeat_s,
-        connect_timeout=5,
+        connect_timeout=5 if within_s is None else within_s,
     )
 
 
@@ -51,3 +58,10 @@ def close_quietly(connection: Connection | None) -> None:
     if connection is not None:
         with suppress(*broker_errors()):
             connection.release()
+
+
+def drop(connection: Connection | None) -> None:
+    """Let go of a connection that does not work: nothing is sent over it, and no answer is waited for."""
+    if connection is not None:
+        with suppress(*broker_errors()):
+            connection.collect()

@@ -22,7 +22,8 @@ logger = logging.getLogger(__name__)
 BATCH_EVENTS = 500
 BATCH_S = 0.05
 IDLE_S = 1.0
-HEARTBEAT_S = 10
+ASK_S = 5.0  # a consumer that hears nothing asks, whether it is still connected
+HEARTBEAT_S = 20  # ten times the longest pause between two tries
 MOST_REFUSALS = 6
 _OF_THE_VALUES = (InvalidValue, DataError, IntegrityError)
 
@@ -60,13 +61,15 @@ class BatchConsumer:
     """
 
     def __init__(self, queue: str, handle: Handle) -> None:
-        self._queue = queue
+        self.queue = queue
         self._handle = handle
         self._connection: Connection | None = None
+        self._declare: Any = None
         self._consumer: Consumer | None = None
         self._dead_letters = DeadLetters()
         self._hand: list[Delivery] = []
         self._beaten_at = 0.0
+        self._heard_at = 0.0
 
     def run_once(self) -> float:
         """One batch; the seconds to wait before the next (none: the wait is inside)."""
@@ -76,6 +79,8 @@ class BatchConsumer:
                 self._beat()
                 if not self._hand:
                     self._collect()
+                if not self._hand:
+                    self._ask()
             if self._hand:
                 self._work_off()
         except BusUnavailable:
@@ -84,30 +89,46 @@ class BatchConsumer:
         return 0.0
 
     def close(self) -> None:
-        """Let go: what is in hand returns to the queue."""
+        """What is in hand returns to the queue; what comes while the connection ends, too: none of it could
+        be acknowledged over another one."""
         connection, self._connection, self._consumer = self._connection, None, None
-        self._hand.clear()
         close_quietly(connection)
+        self._hand.clear()
         self._dead_letters.close()
 
     def _connect(self) -> None:
         if self._consumer is None:
             self._connection = connect(heartbeat_s=HEARTBEAT_S)
             channel = self._connection.channel()
+            self._declare = channel.queue_declare  # type: ignore[attr-defined]
             self._consumer = Consumer(
                 channel,
-                [event_queue(self._queue)],
+                [event_queue(self.queue)],
                 on_message=self._take,
                 prefetch_count=BATCH_EVENTS,
                 accept=["json"],
             )
             self._consumer.consume()
+            self._heard_at = monotonic()
 
     def _beat(self) -> None:
+        """Send a heartbeat where it is time, and read the broker's: while a batch waits in hand for the
+        database nothing else reads them, and a connection that seems silent is given up."""
         now = monotonic()
         if self._connection is not None and now - self._beaten_at >= 1.0:
             self._beaten_at = now
+            if self._hand:
+                self._drain(0.001)
             self._connection.heartbeat_check()
+
+    def _ask(self) -> None:
+        """Whether the broker still knows the queue: of a dead connection, or of a consumer whose queue is
+        gone, one hears nothing either."""
+        assert self._connection is not None  # noqa: S101 -- _connect has just made it
+        if monotonic() - self._heard_at >= ASK_S:
+            # kombu's Redis transport looks for a queue without its key prefix, and so finds none
+            self._declare(self.queue, passive=self._connection.transport.driver_type == "amqp")
+            self._heard_at = monotonic()
 
     def _collect(self) -> None:
         self._drain(IDLE_S)
@@ -123,6 +144,7 @@ class BatchConsumer:
             self._connection.drain_events(timeout=timeout_s)
         except TimeoutError:
             return False
+        self._heard_at = monotonic()
         return True
 
     def _take(self, message: Any) -> None:
@@ -137,7 +159,7 @@ class BatchConsumer:
         except RetryableError:
             raise
         except Exception:
-            logger.exception("batch_refused", extra={"queue": self._queue, "messages": len(self._hand)})
+            logger.exception("batch_refused", extra={"queue": self.queue, "messages": len(self._hand)})
             self._work_off_singly()
         else:
             self._acknowledge_all()
@@ -154,7 +176,7 @@ class BatchConsumer:
                 self._hand += [item, *waiting]
                 raise
         if self._hand:
-            raise BatchRefused(f"{len(self._hand)} messages of {self._queue} could not be applied yet")
+            raise BatchRefused(f"{len(self._hand)} messages of {self.queue} could not be applied yet")
 
     def _work_off_one(self, item: Delivery) -> None:
         try:
@@ -162,7 +184,7 @@ class BatchConsumer:
         except RetryableError:
             raise
         except Exception as error:
-            logger.exception("message_refused", extra={"queue": self._queue, "refusals": item.refusals + 1})
+            logger.exception("message_refused", extra={"queue": self.queue, "refusals": item.refusals + 1})
             if not item.hopeless(error):
                 raise BatchRefused from error
             self._bury(item.message, f"{type(error).__name__}: {error}")
@@ -171,8 +193,8 @@ class BatchConsumer:
                 item.message.ack()
 
     def _bury(self, message: Any, reason: str) -> None:
-        logger.error("message_buried", extra={"queue": self._queue, "reason": reason})
-        self._dead_letters.bury(message, queue=self._queue, reason=reason)
+        logger.error("message_buried", extra={"queue": self.queue, "reason": reason})
+        self._dead_letters.bury(message, queue=self.queue, reason=reason)
         with reachable():
             message.ack()
 

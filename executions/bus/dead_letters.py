@@ -6,18 +6,22 @@ Each keeps its body and its headers, and says in further headers which queue it 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from hashlib import blake2b
 from typing import Any
 
-from executions.bus.connection import connect, reachable
 from executions.bus.publishing import ConfirmedPublisher
 from executions.bus.topology import dead_letter_queue
 from scheduler_project.kernel.clock import utcnow
 
 _OWN_HEADERS = ("queue", "reason", "buried_at")
+COUNTED_RETURNS = "x-delivery-count"
+_HEADERS_OF_BROKERS = (COUNTED_RETURNS, "x-acquired-count")
 _LONGEST_REASON = 2000
+_LONGEST_NAME = 255  # of a queue, in bytes: AMQP has no longer ones
 
 
 class DeadLetters(ConfirmedPublisher):
@@ -35,83 +39,72 @@ class DeadLetters(ConfirmedPublisher):
             "buried_at": utcnow().isoformat(),
         }
         target = dead_letter_queue()
+        letter = letter_of(message)
         self.send(
-            _body(message),
+            letter.body,
             exchange=target.exchange.name,
             routing_key=target.routing_key,
             headers=headers,
-            **_content(message),
+            **letter.content,
         )
 
 
 @dataclass(frozen=True, slots=True)
-class DeadLetter:
-    """One of them, still on the queue until ``replay`` or ``discard``; otherwise it goes back."""
+class Letter:
+    """What was written. ``content``: its type and encoding, so that it is read, or refused, as before."""
 
-    message: Any
-    publisher: ConfirmedPublisher
+    body: bytes
+    headers: Mapping[str, Any] = field(default_factory=dict)
+    content: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def id(self) -> str:
+        """By what it says, so that it has the same one however often it is looked at."""
+        said = json.dumps(self._said(), sort_keys=True, default=str)
+        return blake2b(said.encode(errors="replace") + b"\0" + self.body, digest_size=16).hexdigest()
 
     @property
     def queue(self) -> str:
         """The queue it came from; empty where it does not say."""
-        return str(self.message.headers.get("queue", ""))
+        named = self.headers.get("queue", "")
+        sound = isinstance(named, str) and 0 < len(named.encode(errors="replace")) <= _LONGEST_NAME
+        return named if sound else ""
 
     @property
     def reason(self) -> str:
-        return str(self.message.headers.get("reason", ""))
+        return str(self.headers.get("reason", ""))
 
     @property
     def buried_at(self) -> str:
-        return str(self.message.headers.get("buried_at", ""))
+        return str(self.headers.get("buried_at", ""))
 
     @property
-    def body(self) -> str:
-        return _body(self.message).decode(errors="replace")
-
-    def replay(self) -> None:
-        """Put it back on the queue that it came from, as it was."""
-        headers = {name: value for name, value in self.message.headers.items() if name not in _OWN_HEADERS}
-        self.publisher.send(
-            _body(self.message),
-            exchange="",
-            routing_key=self.queue,
-            headers=headers,
-            mandatory=True,
-            **_content(self.message),
-        )
-        self.discard()
-
-    def discard(self) -> None:
-        with reachable():
-            self.message.ack()
-
-
-@contextmanager
-def dead_letters(most: int) -> Iterator[list[DeadLetter]]:
-    """Up to ``most`` dead letters, oldest first; those that nobody has settled go back at the end."""
-    publisher = ConfirmedPublisher()
-    with reachable(), connect() as connection, connection.channel() as channel:
-        queue = dead_letter_queue().bind(channel)
-        queue.declare()
-        found: list[DeadLetter] = []
-        while len(found) < most and (message := queue.get(accept=None)) is not None:
-            found.append(DeadLetter(message, publisher))
+    def since(self) -> datetime | None:
+        """``buried_at``; None where it is no instant."""
         try:
-            yield found
-        finally:
-            for letter in found:
-                if not letter.message.acknowledged:
-                    letter.message.requeue()
-            publisher.close()
+            found = datetime.fromisoformat(self.buried_at)
+        except ValueError:
+            return None
+        return None if found.tzinfo is None else found
+
+    @property
+    def text(self) -> str:
+        return self.body.decode(errors="replace")
+
+    @property
+    def sent_headers(self) -> dict[str, Any]:
+        """Those that it came with to its queue."""
+        return {name: value for name, value in self._said().items() if name not in _OWN_HEADERS}
+
+    def _said(self) -> dict[str, Any]:
+        return {name: value for name, value in self.headers.items() if name not in _HEADERS_OF_BROKERS}
 
 
-def _body(message: Any) -> bytes:
-    return message.body if isinstance(message.body, bytes) else str(message.body).encode()
-
-
-def _content(message: Any) -> dict[str, Any]:
-    """Its content type, so that it is read, or refused, as before."""
-    return {
+def letter_of(message: Any) -> Letter:
+    """A kombu message, as it was written."""
+    body = message.body if isinstance(message.body, bytes) else str(message.body).encode(errors="replace")
+    content = {
         "content_type": message.content_type or "application/octet-stream",
         "content_encoding": message.content_encoding or "binary",
     }
+    return Letter(body, dict(message.headers or {}), content)

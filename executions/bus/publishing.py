@@ -1,21 +1,32 @@
-"""Publishing: events one message at a time, runs in batches with the confirms counted."""
+"""Publishing: events one message at a time, runs in batches (batches.py)."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from kombu import Connection, Producer, Queue
 
-from executions.bus.connection import BusUnavailable, close_quietly, connect, reachable
-from executions.bus.topology import AUDITOR, EVENTS, RECORDER, declare, event_queue, work_queue
+from executions.bus.batches import (
+    JSON,
+    BrokerBlocked,
+    FramesWay,
+    KombuWay,
+    RunMessage,
+    Sending,
+    TaskHeaders,
+    Way,
+)
+from executions.bus.connection import BusUnavailable, close_quietly, connect, drop, reachable
+from executions.bus.topology import AUDITOR, EVENTS, HEARTBEAT_S, RECORDER, declare, event_queue, work_queue
 from scheduler_project.kernel.clock import monotonic
 
-CONFIRM_TIMEOUT_S = 10.0
+logger = logging.getLogger(__name__)
+
 DECLARE_AGAIN_S = 1.0
-_JSON: dict[str, Any] = {"content_type": "application/json", "content_encoding": "utf-8", "delivery_mode": 2}
 
 
 class ConfirmedPublisher:
@@ -35,7 +46,7 @@ class ConfirmedPublisher:
         """BusUnavailable: the message may or may not have arrived."""
         try:
             with reachable():
-                self._ready().publish(body, **{**_JSON, **options})
+                self._ready().publish(body, **{**JSON, **options})
         except BusUnavailable:
             self.close()
             raise
@@ -69,159 +80,97 @@ class EventPublisher(ConfirmedPublisher):
         self.send(body, exchange=EVENTS.name, routing_key="events")
 
 
-@dataclass(frozen=True, slots=True)
-class RunMessage:
-    """A run on its way to a worker. ``arguments``: what the task ``executions.run`` is called with."""
-
-    task_id: str
-    arguments: dict[str, Any]
-
-
 class RunPublisher:
-    """Publishes batches of runs as Celery protocol-2 messages, and counts what the broker confirms."""
+    """Publishes batches of runs as Celery protocol-2 messages. Not for several threads at once.
 
-    def __init__(self, task: str, queue: str, origin: str) -> None:
-        self._task = task
-        self._queue = work_queue(queue)
-        self._origin = origin
-        self._connection: Connection | None = None
-        self._producer: Producer | None = None
-        self._confirms: _Confirms | None = None
-
-    def publish(self, messages: Sequence[RunMessage]) -> set[int]:
-        """Publish all; the positions of those that the broker refused or returned (usually none).
-
-        BusUnavailable where that cannot be known: none of them may then be taken as sent.
-        """
-        try:
-            with reachable():
-                producer, confirms = self._ready()
-                confirms.begin(len(messages))
-                for message in messages:
-                    self._send(producer, message)
-                lost = confirms.wait(CONFIRM_TIMEOUT_S)
-        except BusUnavailable:
-            self.close()
-            raise
-        if lost:
-            self.close()  # a queue that has gone is declared anew by the next connection
-        return lost
-
-    def _send(self, producer: Producer, message: RunMessage) -> None:
-        producer.publish(
-            json.dumps([[], message.arguments, _EMBED], separators=(",", ":")),
-            exchange="",
-            routing_key=self._queue.name,
-            headers=self._headers(message.task_id),
-            correlation_id=message.task_id,
-            mandatory=True,
-            **_JSON,
-        )
-
-    def _headers(self, task_id: str) -> dict[str, Any]:
-        """The headers of Celery's message protocol, version 2."""
-        return {
-            "lang": "py",
-            "task": self._task,
-            "id": task_id,
-            "root_id": task_id,
-            "parent_id": None,
-            "group": None,
-            "retries": 0,
-            "eta": None,
-            "expires": None,
-            "timelimit": [None, None],
-            "argsrepr": "()",
-            "kwargsrepr": "{}",
-            "origin": self._origin,
-            "ignore_result": True,
-        }
-
-    def _ready(self) -> tuple[Producer, _Confirms]:
-        if self._producer is None or self._confirms is None:
-            self._connection = connect()
-            channel = self._connection.channel()
-            declare(self._queue, channel)
-            self._producer = Producer(channel)
-            amqp = self._connection.transport.driver_type == "amqp"
-            self._confirms = _AmqpConfirms(self._connection, channel) if amqp else _Answered()
-        return self._producer, self._confirms
-
-    def close(self) -> None:
-        connection, self._connection, self._producer, self._confirms = self._connection, None, None, None
-        close_quietly(connection)
-
-
-_EMBED = {"callbacks": None, "errbacks": None, "chain": None, "chord": None}
-
-
-class _Confirms(Protocol):
-    def begin(self, count: int) -> None:
-        """A new batch of ``count`` messages starts."""
-
-    def wait(self, timeout_s: float) -> set[int]:
-        """Wait for the fate of the whole batch; the numbers (from 0) of the messages that were lost."""
-        ...
-
-
-class _Answered:
-    """Redis answers each command, so what was published without an error is there."""
-
-    def begin(self, count: int) -> None:
-        return
-
-    def wait(self, timeout_s: float) -> set[int]:
-        return set()
-
-
-class _AmqpConfirms:
-    """Counts publisher confirms on one channel: single and multiple acks, nacks, and returns.
-
-    A returned message (mandatory, no queue) is acknowledged as well; the return comes first.
+    A queue is declared once a connection, before the first message for it, and again when one came back.
     """
 
-    def __init__(self, connection: Connection, channel: Any) -> None:
-        self._connection = connection
-        self._first = 1
-        self._count = 0
-        self._open: set[int] = set()
-        self._lost: set[int] = set()
-        self._returned = 0
-        channel.confirm_select()
-        channel.events["basic_ack"].add(self._acknowledged)
-        channel.events["basic_nack"].add(self._refused)
-        channel.events["basic_return"].add(self._came_back)
+    def __init__(self, task: str, origin: str) -> None:
+        self._headers = TaskHeaders(task, origin)
+        self._connection: Connection | None = None
+        self._way: Way | None = None
+        self._declared: set[str] = set()
 
-    def begin(self, count: int) -> None:
-        """Before the first message goes out: py-amqp reads what has come, acks too, while it publishes."""
-        self._first, self._count = self._first + self._count, count
-        self._open = set(range(self._first, self._first + count))
-        self._lost = set()
-        self._returned = 0
+    def prepare(self) -> None:
+        """Connect, or look after the connection; once a second or so, or the broker may hang up.
 
-    def wait(self, timeout_s: float) -> set[int]:
-        deadline = monotonic() + timeout_s
-        while self._open:
-            left = deadline - monotonic()
-            if left <= 0:
-                raise BusUnavailable(
-                    f"{len(self._open)} of {self._count} runs were not confirmed in {timeout_s} s"
-                )
-            self._connection.drain_events(timeout=left)
-        if self._returned:
-            return set(range(self._count))
-        return {tag - self._first for tag in self._lost}
+        BusUnavailable: nothing can be published now. BrokerBlocked: nor, but what was sent may yet arrive.
+        """
+        with self._sound():
+            self._ready().pulse()
 
-    def _acknowledged(self, delivery_tag: int, multiple: bool) -> None:
-        self._settle(delivery_tag, multiple)
+    def send(self, messages: Sequence[RunMessage]) -> Sending:
+        """Write all, and wait for nothing. BusUnavailable: none of them may be taken as sent."""
+        with self._sound():
+            way = self._ready()
+            self._declare({message.queue for message in messages})
+            return _Sent(self, messages, way, way.write(messages))
 
-    def _refused(self, delivery_tag: int, multiple: bool) -> None:
-        self._lost |= self._settle(delivery_tag, multiple)
+    def publish(self, messages: Sequence[RunMessage]) -> set[int]:
+        """``send``, and wait: the positions of those that the broker refused or returned (usually none)."""
+        return self.send(messages).refused()
 
-    def _settle(self, delivery_tag: int, multiple: bool) -> set[int]:
-        tags = {tag for tag in self._open if tag <= delivery_tag} if multiple else {delivery_tag}
-        self._open -= tags
-        return tags
+    def fate(self, messages: Sequence[RunMessage], way: Way, sending: Sending) -> set[int]:
+        if way is not self._way:
+            raise BusUnavailable(f"the connection is gone over which {len(messages)} runs went out")
+        with self._sound():
+            lost = sending.refused()
+        self._declared -= {messages[at].queue for at in lost}
+        return lost
 
-    def _came_back(self, *_: Any) -> None:
-        self._returned += 1
+    def _ready(self) -> Way:
+        if self._way is None:
+            self._connection = connect(heartbeat_s=HEARTBEAT_S)
+            channel = self._connection.channel()
+            amqp = self._connection.transport.driver_type == "amqp"
+            self._declared = set()
+            self._way = (
+                FramesWay(self._connection, channel, self._headers)
+                if amqp
+                else KombuWay(channel, self._headers)
+            )
+        return self._way
+
+    def _declare(self, queues: set[str]) -> None:
+        """On a channel of its own: what the broker refuses here must not end the others' channel."""
+        assert self._connection is not None  # noqa: S101 -- _ready has just made it
+        for name in sorted(queues - self._declared):
+            try:
+                with self._connection.channel() as channel:
+                    declare(work_queue(name), channel)
+            except self._connection.channel_errors as error:
+                # One that is there with other arguments takes messages all the same; without one they return.
+                logger.warning("queue_not_declared", extra={"queue": name, "error": str(error)})
+            self._declared.add(name)
+
+    @contextmanager
+    def _sound(self) -> Iterator[None]:
+        """A connection that fails is dropped without a farewell: its last frame may be half written, and
+        after any other failure nobody knows how many messages it has numbered."""
+        try:
+            with reachable():
+                yield
+        except BrokerBlocked:
+            raise
+        except Exception:
+            drop(self._forget())
+            raise
+
+    def close(self) -> None:
+        close_quietly(self._forget())
+
+    def _forget(self) -> Connection | None:
+        connection, self._connection, self._way = self._connection, None, None
+        return connection
+
+
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    publisher: RunPublisher
+    messages: Sequence[RunMessage]
+    way: Way
+    sending: Sending
+
+    def refused(self) -> set[int]:
+        return self.publisher.fate(self.messages, self.way, self.sending)

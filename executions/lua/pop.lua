@@ -3,7 +3,7 @@
 -- What is overdue by more than the grace is dropped, not returned: the sweep decides about it (misfires).
 -- KEYS: 1 index of buckets (minute -> minute), 2 in-flight (member -> end of lease, ms)
 -- ARGV: 1 prefix of the buckets' keys, 2 lease in ms, 3 most runs to return, 4 grace in ms
--- Returns: now in ms, due time of the next waiting run in ms (-1: none known), members...
+-- Returns: now in ms, due time of the next waiting run in ms (-1: none known), the members one behind the other
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local room = tonumber(ARGV[3])
@@ -40,4 +40,4 @@ for first = 1, #found, 1000 do
     end
     redis.call('ZADD', KEYS[2], unpack(pairs_))
 end
-return {now, next_due, unpack(found)}
+return {now, next_due, table.concat(found)}

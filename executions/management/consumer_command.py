@@ -6,10 +6,14 @@ import logging
 import threading
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import BaseCommand
 
+from executions.attendance import Attendance
 from executions.bus.consuming import BatchConsumer
+from executions.store import default_store
 from scheduler_project.kernel.loop import run_until, stop_on_signals
+from scheduler_project.kernel.pulse import DATABASE_WITHIN_S, PulseFile
 
 logger = logging.getLogger(__name__)
 
@@ -28,9 +32,12 @@ class ConsumerCommand(BaseCommand):
         stop = threading.Event()
         stop_on_signals(stop)
         consumer = self.consumer()
+        PulseFile(settings.PUNCTUAL_ALIVE_FILE).start()
+        attendance = Attendance(default_store(), consumer.queue)
         logger.info("started", extra={"service": self.service})
         try:
-            run_until(stop, consumer.run_once, name=self.service)
+            run_until(stop, consumer.run_once, name=self.service, within_s=DATABASE_WITHIN_S)
         finally:
+            attendance.close()
             consumer.close()
             logger.info("stopped", extra={"service": self.service})

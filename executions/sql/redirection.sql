@@ -24,11 +24,13 @@ WHERE e.id = ANY(%s) AND mod(e.generation, 2) = 1
 
 -- name: redirect_runs
 -- What waiting and paused runs are to be from now on, where nobody else has changed them. Returns the ids won.
--- One that is moved leaves its schedule or its backfill; what somebody asked for by hand belongs to neither.
+-- One that is moved leaves its schedule or its backfill; what somebody asked for by hand belongs to neither. For what
+-- it waited in a line (executions/pools.py) is over.
 UPDATE executions_execution e
 SET generation = e.generation + mod(e.generation, 2), spec_id = v.spec_id, check_at = v.check_at,
-    owner_id = coalesce(v.owner_id, e.owner_id), reason = coalesce(v.reason, e.reason),
-    message = coalesce(v.message, e.message), queued_at = NULL, moved_to = coalesce(v.moved_to, e.moved_to),
+    owner_id = coalesce(v.owner_id, e.owner_id), queued_at = NULL, moved_to = coalesce(v.moved_to, e.moved_to),
+    reason = coalesce(v.reason, CASE WHEN e.reason IN ('pool_full', 'no_room') THEN '' ELSE e.reason END),
+    message = coalesce(v.message, CASE WHEN e.reason IN ('pool_full', 'no_room') THEN '' ELSE e.message END),
     trigger = CASE WHEN v.moved_to IS NULL OR e.trigger = 'manual' THEN e.trigger ELSE 'moved' END
 FROM unnest(
     %s::uuid[], %s::smallint[], %s::integer[], %s::uuid[], %s::timestamptz[], %s::integer[], %s::text[], %s::text[],

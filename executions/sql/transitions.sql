@@ -2,11 +2,11 @@
 -- New Waiting (or already skipped) executions; what exists already stays as it is. Returns the ids that are new.
 INSERT INTO executions_execution
     (id, job_id, spec_id, owner_id, shard, trigger, scheduled_for, state, reason, message, missed, finished_at, check_at,
-     catch_up_until, most_active)
+     catch_up_until, most_active, retry_of)
 SELECT * FROM unnest(
     %s::uuid[], %s::uuid[], %s::uuid[], %s::integer[], %s::smallint[], %s::text[], %s::timestamptz[],
     %s::text[], %s::text[], %s::text[], %s::integer[], %s::timestamptz[], %s::timestamptz[],
-    %s::timestamptz[], %s::smallint[])
+    %s::timestamptz[], %s::smallint[], %s::uuid[])
 ON CONFLICT (id) DO NOTHING
 RETURNING id
 
@@ -36,18 +36,15 @@ FROM unnest(
 WHERE e.id = v.id AND e.id >= %s AND e.id <= %s AND e.state = v.old_state AND e.attempt = v.old_attempt
 RETURNING e.id
 
--- name: append_events
--- Appends to the history; the same statement made twice is one row.
-INSERT INTO executions_executionevent
-    (execution_id, id, type, attempt, at, worker, reason, message, exit_code)
-SELECT * FROM unnest(
-    %s::uuid[], %s::uuid[], %s::text[], %s::smallint[], %s::timestamptz[],
-    %s::text[], %s::text[], %s::text[], %s::integer[])
-ON CONFLICT DO NOTHING
-
 -- name: request_cancel
--- Notes that somebody asked an Active run to stop, and why where that is not plain.
-UPDATE executions_execution SET cancel_requested_at = %s, reason = %s, message = %s WHERE id = %s AND state = 'Active'
+-- Notes that somebody wants a run ended, and why where that is not plain. Returns its state and attempt, and whether it
+-- may be on its way to a worker; the sweep looks at such a one at once, until it is known what became of it.
+UPDATE executions_execution
+SET cancel_requested_at = %(now)s, reason = %(reason)s, message = %(message)s,
+    check_at = CASE WHEN state = 'Waiting' AND (queued_at IS NOT NULL OR check_at <= %(soon)s)
+               THEN least(check_at, %(now)s) ELSE check_at END
+WHERE id = %(id)s AND finished_at IS NULL
+RETURNING state, attempt, state = 'Waiting' AND (queued_at IS NOT NULL OR check_at <= %(soon)s)
 
 -- name: skip_missed
 -- Ends waiting runs that were never sent, as the skipped ones that each stands for. Returns the ids won.

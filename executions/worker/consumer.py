@@ -14,15 +14,22 @@ from typing import Any, ClassVar
 from celery import bootsteps
 from celery.worker.consumer import Consumer
 from celery.worker.consumer.tasks import Tasks
+from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
 from executions.bus.connection import BusUnavailable
 from executions.bus.dead_letters import DeadLetters
-from executions.bus.topology import RUNS
-from executions.worker.process import open_worker
-from executions.worker.slots import RunRequest, Slots
+from executions.bus.topology import MAINTENANCE, RUNS, work_queue
+from executions.priorities import by_priority, read_queue, run_queue
+from executions.worker.process import current_worker, let_go, open_worker
+from executions.worker.slots import NoRoom, RunRequest, Slots
+from scheduler_project.kernel.errors import InvalidValue
+from scheduler_project.kernel.pulse import PULSE, WITHIN_S, PulseFile
 
 logger = logging.getLogger(__name__)
+
+LOOP = "event loop"
+LOOP_SAYS_SO_S = 1.0
 
 
 class RunSlots(bootsteps.StartStopStep):
@@ -31,20 +38,51 @@ class RunSlots(bootsteps.StartStopStep):
     requires = (Tasks,)
 
     def include_if(self, consumer: Any) -> bool:
-        return RUNS in consumer.app.amqp.queues.consume_from
+        return bool(_run_queues(consumer))
 
     def create(self, consumer: Any) -> None:
         if not type(consumer.pool).__module__.endswith("concurrency.thread"):
-            raise ImproperlyConfigured(
-                "a worker of the queue 'runs' needs Celery's pool 'threads': -P threads"
-            )
+            raise ImproperlyConfigured("a worker of queues of runs needs Celery's pool 'threads': -P threads")
         consumer.initial_prefetch_count = 1
-        RunRequest.slots = Slots(consumer.pool.limit)
+        queues = _run_queues(consumer)
+        for names in by_priority(queues):
+            for name in names:
+                consumer.app.amqp.queues.select_add(work_queue(name))
+        RunRequest.slots = Slots(consumer.pool.limit, queues)
         open_worker(RunRequest.slots, consumer.hostname)
 
     def start(self, consumer: Any) -> None:
         assert RunRequest.slots is not None  # noqa: S101 -- create has made them
         RunRequest.slots.attach(consumer)
+
+
+class LoopPulse(bootsteps.StartStopStep):
+    """The event loop says that it goes round; while there is no connection Celery connects, for ever."""
+
+    requires = (Tasks,)
+
+    def create(self, _consumer: Any) -> None:
+        PulseFile(settings.PUNCTUAL_ALIVE_FILE).start()
+
+    def register_with_event_loop(self, _consumer: Any, hub: Any) -> None:
+        self._goes_round()
+        hub.call_repeatedly(LOOP_SAYS_SO_S, self._goes_round)
+
+    def stop(self, _consumer: Any) -> None:
+        PULSE.excuse(LOOP)
+
+    @staticmethod
+    def _goes_round() -> None:
+        PULSE.expect(LOOP, WITHIN_S)
+
+
+def _run_queues(consumer: Any) -> list[str]:
+    """The queues of runs that this worker was started for (``-Q``, or the setting)."""
+    found = dict.fromkeys(run_queue(name) for name in consumer.app.amqp.queues.consume_from)
+    try:
+        return [read_queue(name, "-Q") for name in found if name != MAINTENANCE]
+    except InvalidValue as error:
+        raise ImproperlyConfigured(f"-Q: {error.message}") from error
 
 
 class RunConsumer(Consumer):
@@ -56,12 +94,23 @@ class RunConsumer(Consumer):
         default_steps: ClassVar[list[Any]] = [
             *[step for step in Consumer.Blueprint.default_steps if "delayed_delivery" not in step],
             RunSlots,
+            LoopPulse,
         ]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         kwargs.update(without_mingle=True, without_gossip=True, without_heartbeat=True)
         self._dead_letters = DeadLetters()
         super().__init__(*args, **kwargs)
+
+    def close(self) -> None:
+        """Celery is about to wait for its threads: a signal, remote control or an error tells it to."""
+        let_go()
+
+    def cancel_active_requests(self) -> None:
+        """A cold shutdown (SIGQUIT, a second SIGINT): to runs it is as any other."""
+        if current_worker() is None:
+            super().cancel_active_requests()
+        let_go()
 
     def create_task_handler(self, *args: Any, **kwargs: Any) -> Callable[[Any], None]:
         handle = super().create_task_handler(*args, **kwargs)
@@ -78,7 +127,10 @@ class RunConsumer(Consumer):
         self._bury(message, f"there is no task {exc}")
 
     def on_invalid_task(self, body: Any, message: Any, exc: Exception) -> None:
-        self._bury(message, str(exc))
+        if isinstance(exc, NoRoom):
+            message.reject_log_error(logger, self.connection_errors, requeue=True)
+        else:
+            self._bury(message, str(exc))
 
     def _bury(self, message: Any, reason: str) -> None:
         queue = (message.delivery_info or {}).get("routing_key") or RUNS

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from executions.claims import Attempt, Claims, Renewal
 from executions.store import StoreUnavailable
-from scheduler_project.kernel.clock import monotonic
 from scheduler_project.kernel.loop import BackgroundService
+from scheduler_project.kernel.pulse import WITHIN_S
 
 logger = logging.getLogger(__name__)
 
@@ -22,14 +22,16 @@ class LeaseKeeper:
     Where Redis is away, the runs go on: no other worker can claim them either.
     """
 
-    def __init__(self, claims: Claims) -> None:
+    def __init__(self, claims: Claims, renew_places: Callable[[], None]) -> None:
         self._claims = claims
+        self._renew_places = renew_places
         self._lock = threading.Lock()
         self._answers: dict[Attempt, Renewal] = {}
         self._reserved: set[Attempt] = set()
         self._ending: dict[Attempt, Callable[[], None]] = {}
-        self._renewed_at = monotonic()
-        self._service = BackgroundService("leases", self._renew)
+        self._renewals: list[frozenset[Attempt]] = []  # on their way
+        self._renewed = threading.Condition(self._lock)
+        self._service = BackgroundService("leases", self._renew, within_s=WITHIN_S)
         self._service.start()
 
     def reserve(self, attempt: Attempt) -> bool:
@@ -53,11 +55,13 @@ class LeaseKeeper:
     def end(self, attempt: Attempt, release: Callable[[], None]) -> bool:
         """Renew it no more and ``release`` its claim: where Redis is away (False), as soon as it answers.
 
-        Until then this worker takes no second delivery of it.
+        Until then this worker takes no second delivery of it. A renewal that is on its way would make the
+        claim anew, for a whole lease: it is awaited.
         """
         with self._lock:
             self._answers.pop(attempt, None)
             self._reserved.add(attempt)
+            self._renewed.wait_for(lambda: all(attempt not in renewal for renewal in self._renewals))
             self._ending[attempt] = release
         return self._release(attempt)
 
@@ -67,14 +71,9 @@ class LeaseKeeper:
             return self._answers.get(attempt, Renewal.FENCED)
 
     def renewed(self, attempt: Attempt) -> Renewal:
-        """What a renewal says at this moment; the last answer where Redis is away."""
-        self._renew()
+        """What a renewal of this one says at this moment; the last answer where Redis is away."""
+        self._ask([attempt])
         return self.answer(attempt)
-
-    def current(self, attempt: Attempt) -> Renewal:
-        """The last answer where it is fresh: a process that was stalled does not know what it still holds."""
-        stale = monotonic() - self._renewed_at > 2 * PERIOD_S
-        return self.renewed(attempt) if stale else self.answer(attempt)
 
     def close(self) -> None:
         self._service.stop()
@@ -97,15 +96,33 @@ class LeaseKeeper:
                 break
         with self._lock:
             held = list(self._answers)
-        asked_at = monotonic()
+        if self._ask(held):
+            self._keep_places()
+        return PERIOD_S
+
+    def _keep_places(self) -> None:
+        try:
+            self._renew_places()
+        except StoreUnavailable as error:
+            logger.warning("places_not_renewed", extra={"error": error.message})
+
+    def _ask(self, wanted: Collection[Attempt]) -> bool:
+        """Renew those of ``wanted`` that are (still) held; whether Redis has answered."""
+        with self._lock:
+            held = [attempt for attempt in wanted if attempt in self._answers]
+            renewal = frozenset(held)
+            self._renewals.append(renewal)
         try:
             answers = self._claims.renew(held)
         except StoreUnavailable as error:
             logger.warning("leases_not_renewed", extra={"runs": len(held), "error": error.message})
-            return PERIOD_S
+            return False
+        finally:
+            with self._lock:
+                self._renewals.remove(renewal)
+                self._renewed.notify_all()
         with self._lock:
-            self._renewed_at = asked_at
             for attempt, answer in zip(held, answers, strict=True):
                 if attempt in self._answers:
                     self._answers[attempt] = answer
-        return PERIOD_S
+        return True

@@ -15,13 +15,15 @@ from celery import signals
 from celery.exceptions import Ignore
 
 from containers.outcome import Reason
-from containers.supervise import Detached
+from containers.supervise import Detached, NotLaunched
 from executions.events import Event
 from executions.states import EventType
 from executions.worker.assignments import TASK
-from executions.worker.lifecycle import Ended, Held, RunWorker, Stopping
-from executions.worker.process import current_worker
-from executions.worker.slots import deliveries
+from executions.worker.attempts import Ended, Held, Stopping, type_of
+from executions.worker.lifecycle import RunWorker
+from executions.worker.process import current_worker, let_go
+from executions.worker.room import Verdict
+from executions.worker.slots import RunRequest, deliveries
 from scheduler_project.kernel.clock import utcnow
 
 
@@ -45,6 +47,9 @@ _held: dict[
 ] = {}  # by the identity of the task's request: the same run may be delivered twice
 
 
+_begun: dict[int, RunRequest] = {}  # by the same
+
+
 def run_held(request: Any) -> Ended:
     """The task's body: run what task_prerun claimed. Ignore where there is nothing to run or report."""
     if id(request) not in _held:
@@ -52,8 +57,8 @@ def run_held(request: Any) -> Ended:
     worker, held = _held[id(request)]
     try:
         ended = worker.execute(held)
-    except Detached:
-        worker.hand_over(held)
+    except Detached as detached:
+        worker.hand_over(held, begun=not isinstance(detached, NotLaunched))
         raise Ignore from None
     if ended.succeeded:
         return ended
@@ -65,10 +70,10 @@ def begin(task_id: str, task: Any, **_: Any) -> None:
     worker = current_worker()
     if task.name != TASK or worker is None:
         return
-    worker.slots.occupy()
     delivery = deliveries.begin(task_id)
+    _begun[id(task.request)] = delivery
     try:
-        held = worker.begin(delivery.assignment)
+        held = _begin(worker, delivery)
     except Stopping:
         delivery.give_back()
     except Exception:
@@ -78,6 +83,21 @@ def begin(task_id: str, task: Any, **_: Any) -> None:
         if held is not None:
             _held[id(task.request)] = worker, held
     delivery.acknowledge()
+
+
+def _begin(worker: RunWorker, delivery: RunRequest) -> Held | None:
+    """Stopping: it is to be left to others, or there is no room for it yet."""
+    given = delivery.assignment
+    if delivery.verdict is Verdict.NEVER:
+        worker.pass_on(given, delivery.asked)
+        return None
+    if delivery.verdict is Verdict.AWAITED:
+        within_s = worker.look_at(given, delivery.asked)
+        if within_s is None:
+            return None
+        if not delivery.move_in(within_s):
+            raise Stopping
+    return worker.begin(given)
 
 
 @signals.task_success.connect(weak=False)
@@ -93,17 +113,11 @@ def fail(sender: Any, exception: BaseException, **_: Any) -> None:
         return
     worker, held = found
     if isinstance(exception, RunFailed):
-        worker.report(held, _event_type(exception), exception.ended)
+        worker.report(held, type_of(exception.ended), exception.ended)
     else:
         # The run did not fail: its worker did, or its engine never answered.
-        ended = Ended("lost", f"{type(exception).__name__}: {exception}")
+        ended = Ended("lost", f"{type(exception).__name__}: {exception}", gone=False)
         worker.report(held, EventType.LOST, ended)
-
-
-def _event_type(exception: RunFailed) -> EventType:
-    if isinstance(exception, RunCancelled):
-        return EventType.CANCELLED
-    return EventType.LOST if exception.ended.reason == Reason.LOST else EventType.FAILED
 
 
 @signals.task_revoked.connect(weak=False)
@@ -111,7 +125,9 @@ def revoke(request: Any, **_: Any) -> None:
     worker = current_worker()
     if worker is None or request.name != TASK:
         return
-    given = deliveries.begin(request.id).assignment
+    delivery = deliveries.begin(request.id)
+    delivery.free()
+    given = delivery.assignment
     worker.outbox.put(
         Event(
             type=EventType.CANCELLED,
@@ -130,15 +146,14 @@ def release(task: Any, **_: Any) -> None:
     worker = current_worker()
     if task.name == TASK and worker is not None:
         _held.pop(id(task.request), None)
-        worker.slots.free()
+        if (delivery := _begun.pop(id(task.request), None)) is not None:
+            delivery.free()
 
 
 @signals.worker_shutting_down.connect(weak=False)
 def hand_over_runs(**_: Any) -> None:
-    """SIGTERM: take nothing more, let go of the containers (they go on), and end within seconds."""
-    if (worker := current_worker()) is not None:
-        worker.slots.stop_accepting()
-        worker.stopping.set()
+    """A signal, the first of the ways to be told to end (consumer.py hears of the others)."""
+    let_go()
 
 
 @signals.worker_shutdown.connect(weak=False)

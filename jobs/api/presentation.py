@@ -14,7 +14,6 @@ def job_json(job: Job, next_run_at: datetime | None) -> dict[str, Any]:
     return {
         "id": str(job.id),
         **definition_body(job),
-        "task": job.task.name if job.task else None,
         "createdAt": time_text(job.created_at),
         "createdBy": job.created_by,
         "managedBy": job.managed_by or None,

@@ -2,51 +2,76 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
-from uuid import UUID
 
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from access.policy import User
 from executions.api import parameters
 from executions.api.base import RestView
+from executions.api.bodies import instant, uuid, whole_number
+from executions.api.documenting import Body, documented
 from executions.api.presentation import time_text
-from jobs.api.bodies import Reader, instant, read_body, text, whole_number
+from executions.api.reads import Reads
+from jobs.api.fields import JOB_FIELDS
+from jobs.api.schemas import PreviewShown
+from jobs.api.views import JOB_ID
 from jobs.listing import find_job
 from jobs.previews import DEFAULT_COUNT, MAX_COUNT, Preview, preview_job, preview_schedule, usual_length
 from jobs.schedules import parse_schedule
 from scheduler_project.kernel.clock import utcnow
 
+COUNT = "How many fires."
+AFTER = "Fires later than this; default: now."
 QUERY: dict[str, parameters.Reader] = {
-    "count": parameters.whole_number(1, MAX_COUNT),
-    "after": parameters.instant,
+    "count": parameters.whole_number(1, MAX_COUNT).saying(COUNT, default=DEFAULT_COUNT),
+    "after": parameters.instant.saying(AFTER),
 }
+PREVIEW = Body(
+    "Preview",
+    "A schedule that is not saved.",
+    {
+        "schedule": Reads(
+            lambda value, name: parse_schedule(value, field=name), JOB_FIELDS["schedule"].schema
+        ).saying("The schedule of a job that would be made at `after`."),
+        "after": instant.saying(AFTER),
+        "count": whole_number(1, MAX_COUNT).saying(COUNT, default=DEFAULT_COUNT),
+        "job": uuid.saying("A job whose usual length the warnings look at."),
+    },
+    required=("schedule",),
+)
 
 
 class JobPreview(RestView):
+    in_path = JOB_ID
+
+    @documented("The next fires of a job", query=QUERY, answers={200: PreviewShown})
     def get(self, request: Request, job_id: str) -> Response:
-        """The fires that follow ``after`` (now)."""
-        query = parameters.read_query(request.query_params, QUERY)
+        """The fires that follow, a sentence, and what may surprise."""
         job = find_job(parameters.identity(job_id), self.user)
-        after = query.get("after") or utcnow()
-        return Response(preview_json(preview_job(job, after, query.get("count", DEFAULT_COUNT))))
+        after = self.query.get("after") or utcnow()
+        return Response(preview_json(preview_job(job, after, self.query.get("count", DEFAULT_COUNT))))
 
 
 class SchedulePreview(RestView):
+    @documented("The next fires of a schedule", body=PREVIEW, answers={200: PreviewShown}, errors=(404,))
     def post(self, request: Request) -> Response:
-        """The fires of a job that would be created at ``after`` (now). With ``job``, the length of that
-        job's runs is looked at too."""
-        parameters.read_query(request.query_params, {})
-        given = read_body(self.body, READERS, required=("schedule",))
-        job = find_job(given["job"], self.user) if "job" in given else None
-        now = utcnow()
-        preview = preview_schedule(
-            given["schedule"],
-            given.get("after", now),
-            given.get("count", DEFAULT_COUNT),
-            usual_length(job, now) if job else None,
-        )
-        return Response(preview_json(preview))
+        """Of a job that would be made then. With `job`, the length of that job's runs is looked at too."""
+        return Response(preview_json(preview_asked_for(self.given, self.user)))
+
+
+def preview_asked_for(given: Mapping[str, Any], user: User) -> Preview:
+    """What ``PREVIEW`` read. NotFound for a job that ``user`` does not see."""
+    job = find_job(given["job"], user) if "job" in given else None
+    now = utcnow()
+    return preview_schedule(
+        given["schedule"],
+        given.get("after", now),
+        given.get("count", DEFAULT_COUNT),
+        usual_length(job, now) if job else None,
+    )
 
 
 def preview_json(preview: Preview) -> dict[str, Any]:
@@ -55,19 +80,3 @@ def preview_json(preview: Preview) -> dict[str, Any]:
         "description": preview.description,
         "warnings": preview.warnings,
     }
-
-
-def _schedule(value: object, name: str) -> Any:
-    return parse_schedule(value, field=name)
-
-
-def _job(value: object, name: str) -> UUID:
-    return parameters.uuid(text(value, name), name)
-
-
-READERS: dict[str, Reader] = {
-    "schedule": _schedule,
-    "after": instant,
-    "count": whole_number(1, MAX_COUNT),
-    "job": _job,
-}

@@ -2,33 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any
 
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from access.levels import Level
+from access.policy import require
 from executions.api import parameters
 from executions.api.base import RestView
+from executions.api.bodies import boolean, instant, whole_number
+from executions.api.documenting import Answer, Body, documented
+from executions.api.idempotency import KEYED, given_key, once_per_key
 from executions.api.presentation import time_text
-from jobs.api.bodies import boolean, instant, read_body, whole_number
+from jobs.api.fields import JOB_FIELDS
+from jobs.api.schemas import BackfillShown, RunStarted
+from jobs.api.views import JOB_ID
 from jobs.backfills import MAX_ACTIVE, BackfilledRun, BackfillRequest, backfill
-from jobs.definitions import read_field
 from jobs.listing import find_job
-from jobs.runs import RunRequest, read_key, run_job
+from jobs.runs import RunRequest, run_job
 from scheduler_project.kernel.clock import utcnow
 
-IDEMPOTENCY_KEY = "Idempotency-Key"
+RUN = Body(
+    "Run",
+    "A run of a job, now.",
+    {"parameters": JOB_FIELDS["parameters"].saying("In place of the job's of the same name.")},
+)
+BACKFILL = Body(
+    "Backfill",
+    "A span of the past, or of what is to come, whose times are run.",
+    {
+        "from": instant.saying("From then on."),
+        "to": instant.saying("Up to then, itself left out; at most 1,000 times lie between."),
+        "maxActive": whole_number(1, MAX_ACTIVE).saying("How many are under way at once.", default=1),
+        "dryRun": boolean.saying("Only list them.", default=False),
+    },
+    required=("from", "to"),
+)
+LOCATION = {"Location": "The run's address."}
 
 
 class JobRun(RestView):
+    in_path = JOB_ID
+
+    @documented(
+        "Run a job now",
+        body=RUN,
+        takes=KEYED,
+        answers={
+            201: Answer(RunStarted, "The run is made.", LOCATION),
+            200: Answer(RunStarted, "It was made before, with this key.", LOCATION),
+        },
+        errors=(409,),
+    )
     def post(self, request: Request, job_id: str) -> Response:
-        """One run now, beside the schedule; 200 for a key that has made one already."""
-        parameters.read_query(request.query_params, {})
-        given = read_body(self.body, RUN_FIELDS)
-        key = request.headers.get(IDEMPOTENCY_KEY)
-        asked = RunRequest(given.get("parameters", {}), "" if key is None else read_key(key))
+        """One run, beside the schedule. 409: the key was used for a run with other parameters."""
+        asked = RunRequest(self.given.get("parameters", {}), given_key(request))
         run = run_job(find_job(parameters.identity(job_id), self.user), self.user, utcnow(), asked)
         return Response(
             {"executionId": str(run.execution_id)},
@@ -37,13 +67,34 @@ class JobRun(RestView):
         )
 
 
+def _require_right(view: RestView, job_id: str) -> None:
+    require(view.user, Level.OPERATE, find_job(parameters.identity(job_id), view.user).owner)
+
+
 class JobBackfill(RestView):
+    in_path = JOB_ID
+
+    @documented(
+        "Backfill a job",
+        body=BACKFILL,
+        takes=KEYED,
+        answers={
+            201: Answer(BackfillShown, "Some runs are made."),
+            200: Answer(
+                BackfillShown,
+                "Nothing is made: there were runs of all, they are only listed, or this key has made them.",
+            ),
+        },
+        errors=(409,),
+    )
+    @once_per_key(_require_right)
     def post(self, request: Request, job_id: str) -> Response:
-        """The fires in [from, to) as runs, at most ``maxActive`` at once; 200 where nothing is new."""
-        parameters.read_query(request.query_params, {})
-        given = read_body(self.body, BACKFILL_FIELDS, required=("from", "to"))
+        """Run the fires in a span that have no run yet. 409: the key was used for another request."""
         asked = BackfillRequest(
-            given["from"], given["to"], given.get("maxActive", 1), given.get("dryRun", False)
+            self.given["from"],
+            self.given["to"],
+            self.given.get("maxActive", 1),
+            self.given.get("dryRun", False),
         )
         job = find_job(parameters.identity(job_id), self.user)
         runs = backfill(job, asked, self.user, utcnow())
@@ -66,14 +117,3 @@ def backfill_json(asked: BackfillRequest, runs: list[BackfilledRun]) -> dict[str
             for run in runs
         ],
     }
-
-
-RUN_FIELDS: Mapping[str, Callable[[Any, str], Any]] = {
-    "parameters": lambda value, name: read_field(name, value),
-}
-BACKFILL_FIELDS: Mapping[str, Callable[[Any, str], Any]] = {
-    "from": instant,
-    "to": instant,
-    "maxActive": whole_number(1, MAX_ACTIVE),
-    "dryRun": boolean,
-}

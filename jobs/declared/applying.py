@@ -8,7 +8,7 @@ from datetime import datetime
 
 from django.db import connection, transaction
 
-from executions.policy import Forbidden, User
+from access.policy import Forbidden, User
 from jobs import services
 from jobs.declared.comparing import Action, Step
 from jobs.declared.wanted import Place, Problem, Refused

@@ -11,6 +11,7 @@ from typing import Any
 
 from django.db.models import Q
 
+from containers.options import by_path
 from jobs.declared.wanted import Place, Problem, Refused, Wanted, declared_twice
 from jobs.declared.yaml_text import dump
 from jobs.definitions import JobDefinition, definition_body
@@ -55,6 +56,12 @@ class Origin:
     adopt: bool = False
     way_out: str = "give --adopt to take it over"
 
+    def __post_init__(self) -> None:
+        if not self.name.strip():
+            raise InvalidValue(
+                f"{self.name!r} is not an origin: jobs that no file declares have none.", field="origin"
+            )
+
 
 def plan_steps(wanted: Sequence[Wanted], origin: Origin) -> list[Step]:
     """In the order of the files. Refused: a job is declared twice, or belongs to another origin."""
@@ -73,7 +80,7 @@ def _jobs_named(keys: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Job]:
         names = Q()
         for owner, name in keys[begin : begin + LOOKED_UP_AT_ONCE]:
             names |= Q(owner__name=owner, name=name)
-        jobs = Job.objects.filter(names, archived_at=None).select_related("owner", "task")
+        jobs = Job.objects.filter(names, archived_at=None).select_related("owner", "task", "pool")
         found |= {(job.owner.name, job.name): job for job in jobs}
     return found
 
@@ -90,6 +97,8 @@ def _step(wanted: Wanted, job: Job | None, origin: Origin) -> Step:
     definition = replace(wanted.definition, managed_by=origin.name)
     if job is not None:
         definition = replace(definition, schedule=_schedule_for(job, definition.schedule))
+        if definition.task and not definition.type and job.task is not None:
+            definition = replace(definition, type=job.task.type)
     marked = Wanted(definition, wanted.place)
     stored, declared = definition_body(job) if job else {}, declared_form(definition)
     difference = _difference(stored, declared, wanted.place)
@@ -126,6 +135,7 @@ def declared_form(definition: JobDefinition) -> dict[str, Any]:
     """The definition with the names and values of the REST body; what a file leaves out has its default."""
     return {
         "name": definition.name,
+        "task": definition.task or None,
         "owner": definition.owner,
         "description": definition.description,
         "type": str(definition.type),
@@ -134,8 +144,10 @@ def declared_form(definition: JobDefinition) -> dict[str, Any]:
         "schedule": definition.schedule.to_json(),
         "parameters": dict(definition.parameters),
         "env": dict(definition.env),
+        "container": dict(definition.container),
         "retries": definition.retries,
         "retryDelay": format_duration(definition.retry_delay),
+        "retryPolicy": dict(definition.retry_policy),
         "timeout": _length(definition.timeout),
         "overlap": str(definition.overlap),
         "misfire": {
@@ -144,6 +156,10 @@ def declared_form(definition: JobDefinition) -> dict[str, Any]:
             "maxCount": definition.misfire.max_count,
         },
         "jitter": format_duration(definition.jitter),
+        "queue": definition.queue,
+        "priority": str(definition.priority),
+        "pool": definition.pool or None,
+        "maxActive": definition.max_active,
     }
 
 
@@ -160,7 +176,12 @@ def _difference(stored: dict[str, Any], declared: dict[str, Any], place: Place) 
 
 def _lines(form: dict[str, Any], *, order: Iterable[str]) -> list[str]:
     """The fields in that order; within them by name, since the database keeps no order there."""
-    ordered = {name: _sorted(form[name]) for name in order if name in form}
+    ordered: dict[str, Any] = {}
+    for name in order:
+        if name == "container":  # many levels: each thing in it by its path
+            ordered |= {path: _sorted(value) for path, value in by_path(_sorted(form.get(name, {})))}
+        elif name in form:
+            ordered[name] = _sorted(form[name])
     return dump(ordered).splitlines() if ordered else []
 
 

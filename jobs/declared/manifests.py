@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from yaml import MarkedYAMLError, YAMLError
@@ -51,7 +52,6 @@ class _Manifest:
                 self.problems.append(Problem(self._place(node), "", text))
 
     def _read_job(self, loader: CoreLoader, node: MappingNode) -> None:
-        places = {key.value: self._place(key) for key, _ in node.value if isinstance(key, ScalarNode)}
         try:
             given: dict[str, Any] = loader.construct_document(node)
             if self._owner:
@@ -61,11 +61,32 @@ class _Manifest:
             self.problems.append(_problem_of(error, self._path))
         except InvalidFields as error:
             for field, texts in error.errors.items():
-                place = places.get(field, self._place(node))
+                place = self._place(_node_of(node, field))
                 self.problems += [Problem(place, field, text) for text in texts]
 
     def _place(self, node: Node) -> Place:
         return Place(self._path, node.start_mark.line + 1)
+
+
+def _node_of(node: Node, path: str) -> Node:
+    """Where ``path`` (``container.volumes.0.target``) is written; what is nearest where nothing is."""
+    place = node
+    while path:
+        for name, key, value in _parts(node):
+            if path == name or path.startswith(f"{name}."):
+                path, place, node = path[len(name) + 1 :], key, value
+                break
+        else:
+            break
+    return place
+
+
+def _parts(node: Node) -> Iterator[tuple[str, Node, Node]]:
+    """What is in ``node``: by which name or number, where that is written, and what it is."""
+    if isinstance(node, MappingNode):
+        yield from ((key.value, key, value) for key, value in node.value if isinstance(key, ScalarNode))
+    elif isinstance(node, SequenceNode):
+        yield from ((str(number), item, item) for number, item in enumerate(node.value))
 
 
 def _key_of_a_list(node: MappingNode) -> ScalarNode | None:

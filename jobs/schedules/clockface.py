@@ -8,6 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from calendar import monthrange
 from datetime import datetime
+from functools import cached_property
 
 from jobs.schedules.fields import CronFields, MonthDays, WeekDays
 
@@ -23,6 +24,16 @@ class TimesOfDay:
         self.seconds = fields.second.values if fields.second else (0,)
         self.count = len(self.hours) * len(self.minutes) * len(self.seconds)
         self.earliest = (self.hours[0], self.minutes[0], self.seconds[0])
+
+    @cached_property
+    def in_micros(self) -> list[int]:
+        """All of them, in microseconds from midnight."""
+        return [
+            (hour * 3600 + minute * 60 + second) * 1_000_000
+            for hour in self.hours
+            for minute in self.minutes
+            for second in self.seconds
+        ]
 
     def at_or_after(self, hour: int, minute: int, second: int) -> tuple[int, int, int] | None:
         """The first time of day that is not before the given one; None where the day has no more."""

@@ -92,7 +92,7 @@ class Evaluator:
         self.face = ClockFace(fields, both_days=rule.day_match is DayMatch.AND)
         self.fixed = not fields.follows_elapsed_time
         self.evaluations = 0
-        self._zone = rule.timezone
+        self.zone = rule.timezone
         self._overlap = rule.dst_overlap
         self._runs_after_gap = self.fixed and rule.dst_gap is DstGap.RUN_AFTER
         self._answer: tuple[datetime, datetime] | None = None
@@ -112,7 +112,7 @@ class Evaluator:
         cursor = _next_second(max(after, _BEFORE_EARLIEST))
         horizon = min(cursor + HORIZON, _LATEST_NAIVE)
         while cursor < horizon:
-            stretch = stretch_at(self._zone, cursor)
+            stretch = stretch_at(self.zone, cursor)
             fire = self._first_in(stretch, cursor)
             if fire is not None:
                 return fire.replace(tzinfo=UTC) if fire < horizon else None
@@ -122,7 +122,7 @@ class Evaluator:
     def _first_in(self, stretch: Stretch, cursor: datetime) -> datetime | None:
         if stretch.start >= cursor and self.makes_up_for_gap(stretch):
             return stretch.start
-        low, high = self._bounds(stretch)
+        low, high = self.bounds(stretch)
         found = self.face.first(max(low, cursor + stretch.offset), high)
         return None if found is None else found - stretch.offset
 
@@ -135,7 +135,7 @@ class Evaluator:
         """Whether a time that was lost just before this stretch is run at its start."""
         return self._runs_after_gap and self.face.first(stretch.clock_before, stretch.local_start) is not None
 
-    def _bounds(self, stretch: Stretch) -> tuple[datetime, datetime]:
+    def bounds(self, stretch: Stretch) -> tuple[datetime, datetime]:
         """The wall-clock times of the stretch, without those that another pass of the clock runs."""
         low, high = stretch.local_start, stretch.local_end
         if self.fixed and self._overlap is DstOverlap.FIRST:
@@ -149,13 +149,13 @@ class Evaluator:
         total, cursor = 0, _next_second(max(after, _BEFORE_EARLIEST))
         end = _next_second(min(until, LATEST - _SECOND))
         while cursor < end:
-            stretch = stretch_at(self._zone, cursor)
+            stretch = stretch_at(self.zone, cursor)
             total += self._count_in(stretch, cursor, min(stretch.end, end))
             cursor = stretch.end
         return total
 
     def _count_in(self, stretch: Stretch, cursor: datetime, end: datetime) -> int:
-        low, high = self._bounds(stretch)
+        low, high = self.bounds(stretch)
         low, high = max(low, cursor + stretch.offset), min(high, end + stretch.offset)
         total = self.face.count(low, high)
         if stretch.start < cursor or not self.makes_up_for_gap(stretch):

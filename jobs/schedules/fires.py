@@ -20,11 +20,16 @@ _SECOND = timedelta(seconds=1)
 
 def preview_fires(schedule: Schedule, created: datetime, count: int) -> list[datetime]:
     """The first ``count`` fires of a job created then; the same instants that it will be run at."""
+    return list(islice(fires_of_new(schedule, created), count))
+
+
+def fires_of_new(schedule: Schedule, created: datetime) -> Iterator[datetime]:
+    """The fires of a job created then, one by one."""
     anchored = schedule.anchored(created)
     first = anchored.first_fire(created)
-    if first is None or count < 1:
-        return []
-    return [first, *islice(fires_after(anchored, first), count - 1)]
+    if first is not None:
+        yield first
+        yield from fires_after(anchored, first)
 
 
 def fires_after(schedule: Schedule, after: datetime) -> Iterator[datetime]:
@@ -98,8 +103,12 @@ def jitter_offset(job_id: UUID, width: timedelta) -> timedelta:
         raise InvalidValue(
             f"a jitter of {format_duration(width)} is negative: it is 0s or longer", field="jitter"
         )
-    hashed = int.from_bytes(blake2b(job_id.bytes, digest_size=8, person=b"jitter").digest(), "big")
-    return (hashed * (width // MICROSECOND) >> 64) * MICROSECOND
+    return (jitter_share(job_id) * (width // MICROSECOND) >> 64) * MICROSECOND
+
+
+def jitter_share(job_id: UUID) -> int:
+    """Where in any time that its starts are spread over this job's place is: of 2 ** 64."""
+    return int.from_bytes(blake2b(job_id.bytes, digest_size=8, person=b"jitter").digest(), "big")
 
 
 def spread_fire(schedule: Schedule, fire: datetime, job_id: UUID, width: timedelta) -> datetime:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -21,7 +22,7 @@ from jobs.schedules.evaluation import (
 )
 from jobs.schedules.fields import CronFields, read_fields
 from jobs.schedules.kinds import UNLIMITED, After, At, Cron, Every, Now, Schedule, Span
-from jobs.schedules.zones import check_zone
+from jobs.schedules.zones import check_zone, zone_names
 from scheduler_project.kernel.clock import LATEST
 from scheduler_project.kernel.durations import parse_duration
 from scheduler_project.kernel.errors import InvalidValue
@@ -29,8 +30,8 @@ from scheduler_project.kernel.texts import shown
 
 SHORTEST_INTERVAL = timedelta(seconds=1)
 ALLOWED = (
-    'a cron expression such as "0 2 * * *", "now", {"cron": …, "timezone": …}, '
-    '{"at": "2026-12-24T18:00:00Z"}, {"after": "5m"} or {"every": "10s"}'
+    'a cron expression such as "0 2 * * *" or "0 2 * * * Europe/Berlin", "every 10s", '
+    '"at 2026-12-24T18:00:00Z", "after 5m", "now", or an object such as {"cron": …, "timezone": …}'
 )
 _KEYS = {
     "cron": ("timezone", "dstGap", "dstOverlap", "dayMatch", "start", "end"),
@@ -39,11 +40,14 @@ _KEYS = {
     "after": (),
     "now": (),
 }
+_IN_WORDS = ("every", "at", "after")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_LIKE_A_ZONE = re.compile(r"[A-Za-z_]{2,40}(?:/[A-Za-z_][A-Za-z0-9_+-]{0,40}){1,2}", re.ASCII)
 Choice = TypeVar("Choice", bound=StrEnum)
 
 
 def parse_schedule(value: object, *, field: str = "schedule") -> Schedule:
-    """The schedule that ``value`` states: a cron string, ``"now"``, or an object with one of the keys
+    """The schedule that ``value`` states: a text (see ``_object_of``), or an object with one of the keys
     cron, every, at, after, now and what belongs to it; also what ``to_json`` gave.
 
     Raises InvalidValue, which names the value and what is allowed, for everything else: unknown keys and
@@ -51,13 +55,33 @@ def parse_schedule(value: object, *, field: str = "schedule") -> Schedule:
     """
     if isinstance(value, Schedule):
         return value
-    if isinstance(value, str) and value.strip().lower() == "now":
-        return Now()
     if isinstance(value, str) and value.strip():
-        return _read_cron({"cron": value}, field)
+        value = _object_of(value)
     if not isinstance(value, Mapping):
         raise InvalidValue(f"{_as_sent(value)} is not a schedule: allowed is {ALLOWED}", field=field)
     return _READERS[_kind_of(value, field)](value, field)
+
+
+def _object_of(text: str) -> Mapping[object, object]:
+    """What a text stands for: ``now``, ``every 30s``, ``after 5m``, ``at …`` or the instant alone, and else a
+    cron expression, with the name of a zone behind it or without."""
+    begin, _, rest = text.strip().partition(" ")
+    kind = begin.lower()
+    if kind == "now" and not rest:
+        return {"now": True}
+    if kind in _IN_WORDS:
+        return {kind: rest.strip()}
+    if _DATE.match(begin):
+        return {"at": text.strip()}
+    *expression, last = text.split()
+    if expression and _names_a_zone(last):
+        return {"cron": " ".join(expression), "timezone": last}
+    return {"cron": text}
+
+
+def _names_a_zone(word: str) -> bool:
+    """Also a wrong name with a slash, so that it is refused as a zone; ``MON/2`` is a field's."""
+    return word in zone_names() or _LIKE_A_ZONE.fullmatch(word) is not None
 
 
 def _as_sent(value: object) -> str:

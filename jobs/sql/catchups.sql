@@ -36,6 +36,15 @@ FROM executions_execution n
 WHERE n.job_id = ANY(%(jobs)s) AND n.finished_at IS NULL
   AND n.trigger = 'schedule' AND n.state = 'Waiting' AND n.queued_at IS NULL AND n.check_at < %(first)s
 
+-- name: keep_missed
+-- Those of some occurrences that still wait and that nothing has started, settled or moved, held in the order of their ids
+-- to the end of the transaction: of two who would settle one, the second finds what the first has made of it.
+SELECT e.id FROM executions_execution e
+WHERE e.id = ANY(%s) AND e.id >= %s AND e.id <= %s
+  AND e.trigger = 'schedule' AND e.state = 'Waiting' AND e.queued_at IS NULL AND e.attempt = 1
+ORDER BY e.id
+FOR UPDATE
+
 -- name: latest_planned
 -- The planned time of the last run of each of some jobs that has not ended: the one that its chain goes on from.
 SELECT e.job_id, max(e.scheduled_for) FROM executions_execution e

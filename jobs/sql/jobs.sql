@@ -1,10 +1,10 @@
 -- name: without_occurrence
 -- Recurring jobs of some shards, neither paused nor archived, that have no scheduled run that has not ended, with the
--- planned time of their last up to now; a page after a given id, since jobs past their end date are among them for ever.
-SELECT j.id, coalesce(
-    (SELECT max(e.scheduled_for) FROM executions_execution e WHERE e.job_id = j.id AND e.trigger IN ('schedule', 'catchup', 'moved')
-        AND e.scheduled_for <= %s),
-    j.created_at)
+-- time of their last up to now; a page after a given id, since jobs past their end date are among them for ever.
+SELECT j.id, greatest(coalesce(j.schedule_since, j.created_at), (
+    SELECT max(greatest(e.scheduled_for, e.catch_up_until)) FROM executions_execution e
+    WHERE e.job_id = j.id AND e.trigger IN ('schedule', 'catchup', 'moved') AND e.scheduled_for <= %s
+      AND NOT (e.state = 'Cancelled' AND e.reason = 'rescheduled')))
 FROM jobs_job j
 WHERE j.shard = ANY(%s) AND j.schedule ?| %s AND j.paused_at IS NULL AND j.archived_at IS NULL AND j.id > %s AND NOT EXISTS (
     SELECT FROM executions_execution e
@@ -67,17 +67,48 @@ SELECT pg_advisory_lock(hashtextextended(%s, 0))
 -- Undoes settle_alone.
 SELECT pg_advisory_unlock(hashtextextended(%s, 0))
 
--- name: last_planned
--- The planned time of the last occurrence of a job up to now.
-SELECT max(scheduled_for) FROM executions_execution
-WHERE job_id = %s AND trigger IN ('schedule', 'catchup', 'moved') AND scheduled_for <= %s
+-- name: last_rows
+-- The latest rows of a job that its schedule made, with the last missed fire that is made after one; not what a change
+-- of the schedule took away. From the index on (job, id), newest partition first.
+SELECT e.id, e.scheduled_for, e.catch_up_until, e.missed, e.finished_at FROM executions_execution e
+WHERE e.job_id = %s AND e.trigger IN ('schedule', 'catchup', 'moved')
+  AND NOT (e.state = 'Cancelled' AND e.reason = 'rescheduled')
+ORDER BY e.id DESC
+LIMIT %s
 
--- name: spent
--- The planned times of a job after a given one that no run is to be planned for again: they were moved, or have ended
--- before their time, as runs of the given triggers. What another schedule took away may come back.
-SELECT scheduled_for FROM executions_execution
-WHERE job_id = %s AND scheduled_for > %s AND trigger = ANY(%s) AND (finished_at IS NOT NULL OR trigger = 'moved')
-  AND NOT (state = 'Cancelled' AND reason = 'rescheduled')
+-- name: taken_ids
+-- Which of some fires have a row, by their ids and the least and greatest of those.
+SELECT e.job_id, e.scheduled_for FROM executions_execution e WHERE e.id = ANY(%s) AND e.id >= %s AND e.id <= %s
+
+-- name: taken_times
+-- Which of some fires (job, planned time, between two ids) have a row that the schedule made; not one that a change of
+-- the schedule took away. OFFSET 0: each is looked up by the index on (job, id).
+SELECT f.job_id, f.planned
+FROM unnest(%s::uuid[], %s::timestamptz[], %s::uuid[], %s::uuid[]) AS f(job_id, planned, first_id, end_id)
+CROSS JOIN LATERAL (
+    SELECT FROM executions_execution e
+    WHERE e.job_id = f.job_id AND e.id >= f.first_id AND e.id < f.end_id AND e.scheduled_for = f.planned
+      AND e.trigger IN ('schedule', 'catchup', 'moved') AND NOT (e.state = 'Cancelled' AND e.reason = 'rescheduled')
+    OFFSET 0) found
+
+-- name: taken_from
+-- The same of one job, from a planned time on (and an id, as a bound).
+SELECT e.scheduled_for, e.trigger, e.state, e.missed, e.finished_at FROM executions_execution e
+WHERE e.job_id = %s AND e.id >= %s AND e.scheduled_for >= %s
+  AND e.trigger IN ('schedule', 'catchup', 'moved') AND NOT (e.state = 'Cancelled' AND e.reason = 'rescheduled')
+
+-- name: blocks
+-- The rows of some jobs that stand for many skipped fires, from the few before a span of time to its end (as bounds of
+-- their ids): from the index on (job, id), newest partition first.
+SELECT span.job_id, near.scheduled_for, near.trigger, near.state, near.missed, near.finished_at
+FROM unnest(%s::uuid[], %s::uuid[], %s::uuid[]) AS span(job_id, first_id, end_id)
+CROSS JOIN LATERAL (
+    (SELECT e.scheduled_for, e.trigger, e.state, e.reason, e.missed, e.finished_at FROM executions_execution e
+     WHERE e.job_id = span.job_id AND e.id < span.first_id ORDER BY e.id DESC LIMIT %s)
+    UNION ALL
+    SELECT e.scheduled_for, e.trigger, e.state, e.reason, e.missed, e.finished_at FROM executions_execution e
+    WHERE e.job_id = span.job_id AND e.id >= span.first_id AND e.id < span.end_id) near
+WHERE near.missed > 1 AND near.trigger IN ('schedule', 'catchup', 'moved') AND near.reason <> 'rescheduled'
 
 -- name: take_turns
 -- Held to the end of the transaction: whoever brings the jobs in line with files does so alone.

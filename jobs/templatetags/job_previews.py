@@ -1,4 +1,4 @@
-"""``{% job_preview job %}``: the panel of a job's page that says when it runs next."""
+"""Of a job's page: ``{% job_preview job %}``, when it runs next, and ``|moment``, an instant."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from jobs.schedules.zones import load_zone
 from scheduler_project.kernel.clock import utcnow
 from scheduler_project.kernel.errors import InvalidValue
 
-SHOWN = 10
+SHOWN = 20
 
 register = template.Library()
+register.filter("moment", time_cell)
 
 
 @register.inclusion_tag("admin/jobs/job/preview.html")
@@ -28,7 +29,7 @@ def job_preview(job: Job) -> dict[str, Any]:
         preview, zone = preview_job(job, utcnow(), SHOWN), _zone_of(job)
     except InvalidValue as error:
         return {"job": job, "unreadable": error.message}
-    fires = [{"utc": time_cell(fire), "local": _local(fire, zone)} for fire in preview.fires]
+    fires = [{"at": time_cell(fire), "local": _local(fire, zone)} for fire in preview.fires]
     return {"job": job, "preview": preview, "fires": fires, "zone": zone}
 
 

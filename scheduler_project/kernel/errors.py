@@ -57,6 +57,10 @@ class Conflict(PermanentError):
     """The request does not fit what is there now."""
 
 
+class Outdated(PermanentError):
+    """It has changed since the caller read it."""
+
+
 def complaints(names: Iterable[object], complaint: Callable[[object], str]) -> dict[str, list[str]]:
     """Errors for the first few of ``names``, the last of which says how many more there are.
 

@@ -38,7 +38,12 @@ def shown(value: object) -> str:
     """``value`` as a message repeats it: on one line, and never long."""
     if not isinstance(value, str) and outgrows(value, MOST_WRITTEN):
         return f"a {type(value).__name__} of more than {MOST_WRITTEN} characters"
-    return shortened(repr(value), 100)
+    try:
+        return shortened(repr(value), 100)
+    except RecursionError:
+        return f"a {type(value).__name__} that is nested very deep"
+    except ValueError:  # Python writes no number of more than 4300 digits
+        return "a number of thousands of digits"
 
 
 def outgrows(value: object, most: int) -> bool:

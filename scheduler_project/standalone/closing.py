@@ -48,7 +48,7 @@ def docker_answers() -> int:
 def await_drained() -> int:
     """Returns 0 when the queues of the recorder and the auditor are empty; it waits for that."""
     set_up_django()
-    from executions.bus.depth import messages_waiting
+    from executions.bus.depths import messages_waiting
     from executions.bus.topology import AUDITOR, RECORDER
 
     while messages_waiting([RECORDER, AUDITOR]):

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any, cast
 
 from scheduler_project.home import write_private
+from scheduler_project.kernel.clock import utcnow
 from scheduler_project.kernel.errors import PunctualError
 from scheduler_project.standalone.claims import ADDRESS
 from scheduler_project.standalone.options import Options
@@ -49,7 +50,8 @@ def expected_ends(options: Options) -> dict[str, int | None]:
 def ensure_account(options: Options) -> Account:
     """The demo's superuser, with the password and the token of the first start, also in demo.json."""
     from django.contrib.auth import get_user_model
-    from rest_framework.authtoken.models import Token
+
+    from access.tokens import ensure_token
 
     path = options.folder / FILE
     kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
@@ -61,8 +63,8 @@ def ensure_account(options: Options) -> Account:
     if not user.check_password(password):
         user.set_password(password)
         user.save(update_fields=["password"])
-    token, _ = Token.objects.get_or_create(user=user)
-    account = Account(options.url, USER, password, token.key)
+    token = ensure_token(user, "demo", kept.get("token", ""), utcnow())
+    account = Account(options.url, USER, password, token)
     values = {"url": account.url, "username": USER, "password": password, "token": account.token}
     write_private(path, json.dumps(values, indent=1) + "\n")
     return account

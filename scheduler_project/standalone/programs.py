@@ -13,6 +13,8 @@ from types import FrameType
 
 from scheduler_project.startup import run_command
 
+WEB_THREADS = 4  # beside those that follow logs
+MAX_BODY_BYTES = 4 << 20  # waitress spools bodies before anybody has shown who it is; its own limit is 1 GiB
 WARM = (
     "celery.__main__",
     "celery.apps.beat",
@@ -93,13 +95,23 @@ def web(bound: socket.socket) -> Callable[[], int]:
 
         from scheduler_project.wsgi import application
 
-        signal.signal(signal.SIGTERM, _leave)
+        from django.conf import settings  # isort: skip -- they are read by now
+        from executions.api.log_stream import leave  # isort: skip
+
+        def end(_number: int, _frame: FrameType | None) -> None:
+            leave()
+            raise SystemExit(0)
+
+        signal.signal(signal.SIGTERM, end)
         logging.getLogger("waitress.queue").setLevel(logging.ERROR)  # a request that waits is no fault
-        waitress.serve(application, sockets=[bound], threads=4, ident=None)
+        threads = WEB_THREADS + settings.PUNCTUAL_LOG_FOLLOWERS
+        waitress.serve(
+            application,
+            sockets=[bound],
+            threads=threads,
+            ident=None,
+            max_request_body_size=MAX_BODY_BYTES,
+        )
         return 0
 
     return body
-
-
-def _leave(_number: int, _frame: FrameType | None) -> None:
-    raise SystemExit(0)

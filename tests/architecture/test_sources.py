@@ -10,7 +10,7 @@ import pytest
 from scheduler_project.kernel.resources import read_queries
 from scheduler_project.standalone.options import BASE_DIR
 
-PACKAGES = ("beat", "containers", "executions", "jobs", "scheduler_project")
+PACKAGES = ("access", "beat", "containers", "executions", "jobs", "scheduler_project")
 WRITERS = {"executions/transitions.py", "executions/sql/transitions.sql", "executions/sql/schema.sql"}
 WRITES_STATE = [
     re.compile(r"\.state\s*=[^=]"),  # of an object

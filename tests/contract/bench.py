@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from containers.kubernetes.options import KubernetesOptions
 from containers.logs import LogLimit, LogStore
 from containers.outcome import Outcome
 from containers.process import ProcessOptions, ProcessRuntime
@@ -17,6 +18,8 @@ from containers.runtime import Runtime
 from containers.spec import ContainerSpec, container_name
 from containers.supervise import Stop, run_to_end
 from scheduler_project.kernel.clock import monotonic
+from tests.kubernetes_api import StandInCluster
+from tests.processes import PROC, text_of
 
 PATIENCE_S = 20.0
 PLAIN_PROCESS = "process without control groups"
@@ -43,7 +46,7 @@ class Run:
     spec: ContainerSpec
 
     def to_end(self, wanted_stop: Callable[[], Stop | None] = never_stop, *, attach_only=False) -> Outcome:
-        log = self.bench.logs.writer(self.id, 1)
+        log = self.bench.logs.writer(self.id, 1, self.spec.hidden())
         return run_to_end(self.bench.runtime, self.spec, log, wanted_stop, attach_only=attach_only)
 
     @property
@@ -68,6 +71,8 @@ class Bench:
     home: Path
     limit: LogLimit = field(default_factory=LogLimit)
     runs: list[Run] = field(default_factory=list)
+    cluster: StandInCluster | None = None  # of kind kubernetes; None: a real one, of KUBECONFIG
+    kubernetes: KubernetesOptions = field(default_factory=KubernetesOptions)
 
     def __post_init__(self) -> None:
         self.runtime = self.another_runtime()
@@ -77,7 +82,21 @@ class Bench:
         """As another worker would have it."""
         if self.kind == PLAIN_PROCESS:
             return ProcessRuntime(ProcessOptions(home=self.home, groups=None))
-        return runtime_from(self.kind, RuntimeOptions(home=self.home))
+        return runtime_from(self.kind, RuntimeOptions(home=self.home, kubernetes=self.kubernetes))
+
+    @property
+    def memory_enforcement(self) -> str:
+        """``cgroup``, or ``address_space`` where what runs the containers can make no control groups."""
+        return str(getattr(self.cluster or self.runtime, "memory_enforcement", "cgroup"))
+
+    @property
+    def is_real_cluster(self) -> bool:
+        return self.kind == "kubernetes" and self.cluster is None
+
+    @property
+    def whole_seconds(self) -> bool:
+        """Whether its engine's times are whole seconds only."""
+        return self.kind == "kubernetes"
 
     def run(self, *argv: str, **changes) -> Run:
         run_id = uuid.uuid4()
@@ -92,6 +111,9 @@ class Bench:
 
     def processes(self, run: Run) -> set[int]:
         """Processes of this host that belong to the run."""
+        if self.is_real_cluster:  # out of sight: 0 stands for all of them
+            container = self.runtime.attach(run.spec.name)
+            return {0} if container is not None and container.wait(0) is None else set()
         if self.kind != "docker":
             return _marked_processes(run.spec.name)
         return _processes_of_container(run.spec.name)
@@ -114,11 +136,4 @@ def _processes_of_container(name: str) -> set[int]:
         return set()
     finally:
         client.close()
-    return {int(path.name) for path in Path("/proc").glob("[0-9]*") if container_id in _groups(path)}
-
-
-def _groups(process: Path) -> str:
-    try:
-        return (process / "cgroup").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return ""
+    return {int(path.name) for path in PROC.glob("[0-9]*") if container_id in text_of(path / "cgroup")}

@@ -7,13 +7,18 @@ import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from containers.logs import LogLimit, LogStore
-from containers.outcome import Outcome, Reason
-from containers.supervise import Detached, Stop
+from containers.outcome import LOSSES, Outcome, Reason
+from containers.secrets import Secret
+from containers.spec import LABEL_NAMESPACE, LEAST_PIDS
+from containers.supervise import Detached, NotLaunched, Stop
+from scheduler_project.kernel.clock import monotonic
 from tests.contract.bench import Bench, eventually
 
 FOREVER = "echo ready; while :; do sleep 0.05; done"
@@ -32,7 +37,8 @@ class TestEnding:
 
     def test_start_and_end_are_in_order_and_as_long_as_the_run(self, bench):
         outcome = bench.script("sleep 0.3").to_end()
-        assert timedelta(seconds=0.25) < outcome.finished_at - outcome.started_at < timedelta(seconds=5)
+        least = timedelta(seconds=0 if bench.whole_seconds else 0.25)
+        assert least <= outcome.finished_at - outcome.started_at < timedelta(seconds=5)
 
     def test_a_signal_is_named(self, bench):
         outcome = bench.script("kill -SEGV $$").to_end()
@@ -55,7 +61,7 @@ class TestEnding:
 
     def test_memory_beyond_the_limit_is_out_of_memory(self, bench):
         eater = "head -c 64m /dev/zero | tail -c 60m >/dev/null"
-        if getattr(bench.runtime, "memory_enforcement", "cgroup") != "cgroup":
+        if bench.memory_enforcement != "cgroup":
             assert bench.script(eater, memory_bytes=16 * 1024**2).to_end().reason is Reason.FAILED
             return
         # An engine misses about one in a hundred; test_docker_runtime.py says what is told then.
@@ -100,6 +106,25 @@ class TestStopping:
         assert (outcome.reason, outcome.exit_code) == (Reason.CANCELLED, 137)
         assert bench.processes(run) == set()
 
+    def test_a_cancel_finds_a_daemon_that_has_left_its_parents_and_its_session(self, bench):
+        daemon = "trap '' TERM HUP; echo daemon; while :; do sleep 0.1; done"
+        run = bench.script(f'(setsid sh -c "({daemon}) &" &) ; echo ready; {FOREVER}', grace_s=0.2)
+        outcome = run.to_end(run.stop_once_it_says(b"daemon", Stop.CANCEL))
+        assert outcome.reason is Reason.CANCELLED
+        assert bench.processes(run) == set()
+
+    def test_a_watcher_that_has_to_end_does_not_wait_for_the_grace_and_the_next_one_stops_it(self, bench):
+        run = bench.script("trap 'echo asked' TERM; " + FOREVER, grace_s=30)
+        began = monotonic()
+        with pytest.raises(Detached):
+            run.to_end(lambda: Stop.DETACH if run.says(b"asked") else run.says(b"ready") and Stop.CANCEL)
+        assert monotonic() - began < 15
+        assert bench.processes(run) != set()
+        again = replace(run, spec=replace(run.spec, grace_s=0.2))
+        outcome = again.to_end(lambda: Stop.CANCEL, attach_only=True)
+        assert (outcome.reason, outcome.exit_code) == (Reason.CANCELLED, 137)
+        assert bench.processes(run) == set()
+
     def test_the_time_limit_counts_from_the_start_of_the_container(self, bench):
         run = bench.script(FOREVER, timeout_s=0.6)
         with pytest.raises(Detached):
@@ -107,6 +132,17 @@ class TestStopping:
         outcome = run.to_end()
         assert outcome.reason is Reason.TIMED_OUT
         assert outcome.finished_at - outcome.started_at < timedelta(seconds=4)
+
+    @pytest.mark.parametrize("code", [0, 3])
+    def test_a_run_that_answers_its_time_out_when_its_watcher_is_gone_has_timed_out(self, bench, code):
+        script = f"trap 'echo asked; sleep 1; exit {code}' TERM; echo ready; while :; do sleep 0.1; done"
+        run = bench.script(script, timeout_s=1.0, grace_s=10)
+        with pytest.raises(Detached):
+            run.to_end(run.stop_once_it_says(b"asked", Stop.DETACH))
+        eventually(lambda: bench.processes(run) == set(), "it ends unseen")
+        outcome = run.to_end(attach_only=True)
+        assert outcome.reason is Reason.TIMED_OUT
+        assert outcome.finished_at - outcome.started_at < timedelta(seconds=5)
 
     def test_stopping_twice_is_stopping_once(self, bench):
         run = bench.script(FOREVER)
@@ -190,7 +226,8 @@ class TestSurviving:
             eventually(lambda: b"ready" in run.log, "the run starts")
             bench.runtime.forget(run.spec.name)
             outcome = future.result(20)
-        assert outcome.reason is Reason.LOST
+        assert outcome.reason in {Reason.LOST, Reason.DELETED}
+        assert outcome.reason in LOSSES
         assert bench.processes(run) == set()
 
     def test_twenty_at_once_all_end_right(self, bench):
@@ -202,6 +239,12 @@ class TestSurviving:
 
 
 class TestRemoving:
+    def test_what_is_owned_is_told_apart_by_its_namespace(self, bench):
+        run = bench.script("true", labels={LABEL_NAMESPACE: "here.1"})
+        run.to_end()
+        assert run.spec.name in bench.runtime.owned("here.1")
+        assert run.spec.name not in bench.runtime.owned("here")
+
     def test_forgetting_is_idempotent(self, bench):
         run = bench.script("true")
         run.to_end()
@@ -229,7 +272,7 @@ class TestLog:
         lines = run.log.decode().split()
         assert [line for line in lines if line[0] == "o"] == [f"o{number}" for number in range(200)]
         assert [line for line in lines if line[0] == "e"] == [f"e{number}" for number in range(200)]
-        if bench.kind != "docker":  # one file for both; an engine reads two pipes
+        if bench.kind not in ("docker", "kubernetes"):  # one file for both; an engine reads two pipes
             assert lines == [f"{stream}{number}" for number in range(200) for stream in "oe"]
 
     def test_streams_that_take_turns_stay_in_turn(self, bench):
@@ -282,7 +325,21 @@ class TestEnvironment:
         seen = dict(line.split("=", 1) for line in run.log.decode().splitlines())
         assert seen["GREETING"] == "a b=c ü"
         assert "secret" not in run.log.decode()
+        if bench.is_real_cluster:  # which tells every container where its API server is
+            seen = {name: value for name, value in seen.items() if not name.startswith("KUBERNETES_")}
         assert set(seen) <= {"GREETING", "PATH", "HOME", "LANG", "PWD", "HOSTNAME", "PUNCTUAL_RUN"}
+
+    @pytest.mark.parametrize("kind", ["process", pytest.param("docker", marks=pytest.mark.docker)])
+    def test_secrets_are_variables_and_hidden_in_the_log(self, kind, request, tmp_path):
+        """On Kubernetes the cluster gives them (test_kubernetes_runtime.py)."""
+        image = request.getfixturevalue("busybox") if kind == "docker" else ""
+        with closing(Bench(kind, image, tmp_path)) as bench:
+            secret = Secret("TOKEN", "api/token", "correct horse")
+            run = bench.script('echo "${#TOKEN} $TOKEN"', secrets=(secret,), env={"TOKEN": "shadowed"})
+            assert run.to_end().reason is Reason.SUCCEEDED
+            assert run.log.startswith(b"13 ")
+            assert b"horse" not in run.log
+            assert secret.value not in repr(run.spec)
 
     def test_the_working_directory_is_as_asked(self, bench):
         run = bench.run("pwd", working_dir="/tmp")
@@ -294,8 +351,27 @@ class TestEnvironment:
         assert run.to_end().reason is Reason.SUCCEEDED
         assert run.log == b"at its end\n"
 
+    def test_two_processes_are_enough_for_a_command(self, bench):
+        run = bench.run("echo", "said", pids_limit=LEAST_PIDS)
+        if bench.kind != "kubernetes":  # where docs/containers.md says that it is a setting of each node
+            run.to_end()
+            assert run.log == b"said\n"
+
+    def test_what_no_system_starts_is_refused_and_leaves_nothing(self, bench):
+        """Each variable is short enough, and so are most of them together."""
+        secrets = tuple(Secret(f"TOKEN{number}", "api/token", "x" * 64_000) for number in range(32))
+        run = bench.run("echo", "said", secrets=secrets)
+        outcome = run.to_end()
+        assert outcome.reason is Reason.START_FAILED
+        assert "longer than this system can start" in outcome.message and "xx" not in outcome.message
+        assert run.spec.name not in bench.runtime.owned()
+        fewer = bench.run("echo", "said", secrets=secrets[:30])
+        assert bench.kind == "kubernetes" or fewer.to_end().reason is Reason.SUCCEEDED
+
     def test_forking_without_end_meets_a_limit(self, bench):
-        if getattr(bench.runtime, "memory_enforcement", "cgroup") != "cgroup":
+        if bench.kind == "kubernetes":
+            return  # a setting of each node (podPidsLimit), as docs/containers.md says; no pod can change it
+        if bench.memory_enforcement != "cgroup":
             assert (
                 bench.kind != "docker"
             )  # the process runtime's docstring says that this is not held without groups
@@ -318,4 +394,26 @@ def test_a_run_has_a_session_of_its_own(bench: Bench):
     bench.runtime.launch(run.spec)
     eventually(lambda: bench.processes(run), "the run starts")
     lasting = min(bench.processes(run))
-    assert os.getsid(lasting) != os.getsid(0)
+    assert bench.is_real_cluster or os.getsid(lasting) != os.getsid(0)
+
+
+class TestLaunching:
+    def test_a_cancel_that_arrives_before_the_start_starts_nothing(self, bench: Bench):
+        run = bench.script("echo started")
+        outcome = run.to_end(lambda: Stop.CANCEL)
+        assert (outcome.reason, outcome.exit_code) == (Reason.CANCELLED, None)
+        assert (run.log, run.spec.name in bench.runtime.owned()) == (b"", False)
+
+    def test_a_watcher_that_has_to_end_before_the_start_leaves_it_to_another(self, bench: Bench):
+        run = bench.script("echo started")
+        with pytest.raises(NotLaunched):
+            run.to_end(lambda: Stop.DETACH)
+        assert run.to_end().reason is Reason.SUCCEEDED
+        assert run.log == b"started\n"
+
+    def test_an_engine_has_one_identity_for_all_who_reach_it(self, bench: Bench):
+        identity = bench.runtime.identity()
+        with closing(bench.another_runtime()) as another:
+            assert another.identity() == identity
+        assert 0 < len(identity) <= 100
+        assert identity.isascii() and " " not in identity

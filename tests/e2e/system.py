@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -14,14 +13,10 @@ from pathlib import Path
 from scheduler_project.kernel.clock import monotonic
 from scheduler_project.standalone.leftovers import birth
 from scheduler_project.standalone.options import BASE_DIR
+from tests.processes import PROC, text_of
+from tests.services import free_port
 
 OWN = ("DATABASE_URL", "REDIS_URL", "BROKER_URL", "SECRET_KEY", "WAREHOUSE_URL", "ALLOWED_HOSTS", "DEBUG")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def environment(home: Path, **more: str) -> dict[str, str]:
@@ -95,13 +90,13 @@ class System:
     def processes(self) -> dict[int, str]:
         """All that descend from the supervisor, itself too: process id and command line."""
         parents: dict[int, list[int]] = {}
-        for stat in Path("/proc").glob("[0-9]*/stat"):
-            if text := _read(stat):
+        for stat in PROC.glob("[0-9]*/stat"):
+            if text := text_of(stat):
                 parents.setdefault(int(text.rpartition(")")[2].split()[1]), []).append(int(stat.parent.name))
         found, todo = {}, [self.process.pid]
         while todo:
             pid = todo.pop()
-            found[pid] = _read(Path(f"/proc/{pid}/cmdline")).replace("\0", " ").strip()
+            found[pid] = text_of(PROC / f"{pid}/cmdline").replace("\0", " ").strip()
             todo += parents.get(pid, [])
         return found
 
@@ -115,7 +110,7 @@ class System:
         """Proportional set size of the whole tree."""
         total = 0
         for pid in self.processes():
-            rollup = _read(Path(f"/proc/{pid}/smaps_rollup"))
+            rollup = text_of(PROC / f"{pid}/smaps_rollup")
             total += sum(int(size) for size in re.findall(r"^Pss: +(\d+) kB$", rollup, re.MULTILINE))
         return total / 1024
 
@@ -130,10 +125,3 @@ def survivors(
         if not left or monotonic() > until:
             return left
         time.sleep(0.05)
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(errors="replace")
-    except (FileNotFoundError, ProcessLookupError):
-        return ""

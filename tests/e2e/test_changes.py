@@ -143,7 +143,7 @@ def test_a_queued_run_that_is_cancelled_does_not_start(
 ) -> None:
     job = queued(system, "cancelled in the queue", f"touch {tmp_path}/ran")
     run = run_of(system, job)
-    serve(system, f"runs.cancel_execution(UUID('{run['id']}'), 'tests', utcnow())")
+    serve(system, f"runs.cancel_execution(UUID('{run['id']}'), user, utcnow())")
     after = queued(system, "after the cancelled one", "true")
     blocker.let_go()
     ended(system, after)
@@ -155,7 +155,7 @@ def test_a_queued_run_is_moved_to_later(system: System, blocker: Blocker) -> Non
     job = queued(system, "moved to later", "true")
     run = run_of(system, job)
     at = "utcnow() + timedelta(seconds=4)"
-    serve(system, f"reschedule_execution(UUID('{run['id']}'), {at}, 'tests', utcnow())")
+    serve(system, f"reschedule_execution(UUID('{run['id']}'), {at}, user, utcnow())")
     due = run_of(system, job)["check_at"]
     blocker.let_go()
     run = ended(system, job)
@@ -166,7 +166,7 @@ def test_a_queued_run_is_moved_to_later(system: System, blocker: Blocker) -> Non
 def test_a_run_is_moved_to_now(system: System, away: str) -> None:
     (job,) = system.create_jobs(body(f"moved to now from {away}", "true", {"after": away}))
     run = run_of(system, job)
-    begun = serve(system, f"reschedule_execution(UUID('{run['id']}'), utcnow(), 'tests', utcnow())")
+    begun = serve(system, f"reschedule_execution(UUID('{run['id']}'), utcnow(), user, utcnow())")
     run = ended(system, job)
     assert begun <= run["started_at"] < begun + LOADED
 

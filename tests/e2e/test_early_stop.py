@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.system import System
+from tests.processes import PROC, text_of
 
 # The last line that is out when the signal comes; the first is before Python has read any settings.
 MOMENTS = {
@@ -36,22 +37,18 @@ def home() -> Iterator[Path]:
 
 def processes_of(home: Path) -> list[str]:
     """Command lines of all that carry the folder in their environment or their words."""
-    mark, found = str(home).encode(), []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            words = (folder / "cmdline").read_bytes()
-            if mark in words or mark in (folder / "environ").read_bytes():
-                found.append(words.replace(b"\0", b" ").decode())
-        except (FileNotFoundError, ProcessLookupError, PermissionError):
-            continue
+    found = []
+    for folder in PROC.glob("[0-9]*"):
+        words = text_of(folder / "cmdline")
+        if str(home) in words or str(home) in text_of(folder / "environ"):
+            found.append(words.replace("\0", " "))
     return found
 
 
 def interpreter_listens(pid: int) -> bool:
     """It holds requests back or heeds them; before, while Python itself starts, the kernel ends it."""
-    try:
-        status = Path(f"/proc/{pid}/status").read_text()
-    except FileNotFoundError:
+    status = text_of(PROC / str(pid) / "status")
+    if not status:
         return True
     masks = re.findall(r"^Sig(?:Blk|Cgt):\t(\w+)$", status, re.MULTILINE)
     return bool(int(masks[0], 16) & 1 << signal.SIGTERM - 1 or int(masks[1], 16) & 1 << signal.SIGTERM - 1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import signal
 from collections.abc import Iterator
 from datetime import timedelta
 from itertools import pairwise
@@ -36,8 +38,11 @@ def body(name: str, command: str, schedule: Any, **fields: Any) -> dict[str, Any
 
 
 def log_of(system: System, execution: dict[str, Any], attempt: int) -> str:
-    (found,) = system.home.glob(f"logs/*/{execution['id']}/{attempt}.log")
-    return found.read_text(encoding="utf-8")
+    """From the archive, where it is a moment after the end."""
+    pattern = f"logs/archive/*/{execution['id']}/{attempt}.log.gz"
+    system.wait_for(lambda: any(system.home.glob(pattern)), "its log is archived")
+    (found,) = system.home.glob(pattern)
+    return gzip.decompress(found.read_bytes()).decode()
 
 
 def test_a_run_starts_within_a_second_of_its_due_time(system: System) -> None:
@@ -75,6 +80,31 @@ def test_a_failing_command_makes_all_its_attempts(system: System) -> None:
     for failure, start in zip(failed, started[1:], strict=False):
         assert SECOND <= start["at"] - failure["at"] < 3 * SECOND
     assert [log_of(system, run, n) for n in (1, 2, 3)] == [f"attempt {n}\n" for n in (1, 2, 3)]
+
+
+def test_a_run_is_retried_as_its_policy_says(system: System) -> None:
+    grows = {"backoff": "exponential", "factor": 3, "exitCodes": [7]}
+    last = "[ $PUNCTUAL_ATTEMPT = 3 ] && exit 8; exit 7"
+    (growing,) = system.create_jobs(
+        body("growing", last, "now", retries=9, retryDelay="500ms", retryPolicy=grows)
+    )
+    limited = {"maxElapsed": "1s"}
+    (soon,) = system.create_jobs(
+        body("limited", "exit 3", "now", retries=9, retryDelay="700ms", retryPolicy=limited)
+    )
+    (run,) = system.wait_all_terminal([growing], 1)
+    assert (run["state"], run["exit_code"], run["attempt"]) == ("Completed Abnormally", 8, 3)
+    assert "not tried again: its retry policy retries only after exit code 7" in run["message"]
+    system.wait_for(lambda: len(system.events(run["id"])) == 11, "eleven events")
+    failed, started = (
+        [event["at"] for event in system.events(run["id"]) if event["type"] == kind]
+        for kind in ("JOB_FAILED", "JOB_STARTED")
+    )
+    assert started[1] - failed[0] >= SECOND / 2
+    assert started[2] - failed[1] >= 3 * SECOND / 2
+    (other,) = system.wait_all_terminal([soon], 1)
+    assert other["attempt"] < 3
+    assert "not tried again: its retries end 1s after its first start" in other["message"]
 
 
 def test_templates_parameters_and_context_reach_the_program(system: System) -> None:
@@ -147,13 +177,38 @@ def test_a_waiting_run_is_cancelled_and_does_not_start(system: System, tmp_path:
     assert not mark.exists()
 
 
-def cancel(system: System, execution: dict[str, Any]) -> None:
-    system.console.run(
+def test_a_run_is_cancelled_that_has_begun_while_nobody_recorded_it(system: System, tmp_path: Path) -> None:
+    mark, ended = tmp_path / "runs", tmp_path / "ended"
+    (recorder,) = [found for found in system.processes if found.kind == "recorder" and found.alive]
+    recorder.signal(signal.SIGSTOP)
+    try:
+        stops = f"trap 'sleep 0.5; touch {ended}; exit 7' TERM; touch {mark}; while :; do sleep 0.1; done"
+        (job,) = system.create_jobs(body("begun unseen", stops, "now"))
+        system.wait_for(mark.exists, "the run is under way")
+        (run,) = system.executions(job)
+        assert cancel(system, run) == "requested"
+        (run,) = system.executions(job)
+        assert (run["state"], run["finished_at"]) == ("Waiting", None)
+        system.wait_for(ended.exists, "the run has heard of it")
+    finally:
+        recorder.signal(signal.SIGCONT)
+    (run,) = system.wait_all_terminal([job], 1)
+    assert (run["state"], run["reason"], run["exit_code"]) == ("Cancelled", "user", 7)
+    assert run["started_at"] < run["cancel_requested_at"] < run["finished_at"]
+    last = ["JOB_STARTED", "JOB_CANCELLED"]
+    system.wait_for(
+        lambda: [event["type"] for event in system.events(run["id"])][-2:] == last, "its history is whole"
+    )
+
+
+def cancel(system: System, execution: dict[str, Any]) -> str:
+    answer = system.console.run(
         "from uuid import UUID; from executions.services import cancel_execution;"
-        "from scheduler_project.kernel.clock import utcnow;"
-        "cancel_execution(UUID(execution), 'tests', utcnow())",
+        "from access.policy import System; from scheduler_project.kernel.clock import utcnow;"
+        "result = str(cancel_execution(UUID(execution), System('tests'), utcnow()))",
         execution=str(execution["id"]),
     )
+    return str(answer)
 
 
 def test_a_command_that_kills_its_own_group_has_failed_and_is_not_started_again(system: System) -> None:

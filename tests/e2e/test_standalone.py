@@ -22,7 +22,9 @@ from scheduler_project.standalone.demo import Api
 from scheduler_project.standalone.leftovers import Record, birth
 from scheduler_project.standalone.options import BASE_DIR
 from scheduler_project.standalone.postgres import Postgres
-from tests.e2e.system import System, environment, free_port, manage, survivors
+from tests.e2e.system import System, environment, manage, survivors
+from tests.processes import PROC, text_of
+from tests.services import free_port
 
 UP = r"everything is up after ([\d.]+) s"
 PROCESSES = ("record_events", "audit_events", "worker -l", "beat", "-Q maintenance", "waitress-serve")
@@ -200,8 +202,8 @@ def test_it_ends_when_nobody_reads_its_output_any_more(home):
 
 def running(command: str) -> list[str]:
     """The processes whose command line is ``command``, wherever they hang."""
-    lines = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
-    return [line.decode() for line in lines if line == command.replace(" ", "\0").encode() + b"\0"]
+    lines = [text_of(path) for path in PROC.glob("[0-9]*/cmdline")]
+    return [line for line in lines if line == command.replace(" ", "\0") + "\0"]
 
 
 def eventually(ask, timeout_s=15.0):

@@ -1,17 +1,22 @@
 """An outage of every beat: afterwards the misfire policy holds, and what is due now is not late for it.
 
-With PUNCTUAL_TEST_OUTAGE=hour: ten thousand minutely jobs and one hour, one policy after the other; the
-figures are in docs/performance.md. Otherwise the same with fewer jobs and shorter intervals. What stands
-for the workers is said in tests/outage.py.
+With PUNCTUAL_TEST_OUTAGE=hour: ten thousand minutely jobs, their fires spread over the minute, and an hour,
+one policy after the other; with PUNCTUAL_TEST_OUTAGE=second the same with all due in one second of the
+minute. The figures are in docs/performance.md. Otherwise the same with fewer jobs and shorter intervals. What
+stands for the workers is said in tests/outage.py.
+
+Late is what is between the planned time and the worker; of ten thousand in one second it is what is between
+the planned time and the broker's confirm, since the workers' share of the machine would be measured instead.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -20,7 +25,7 @@ import pytest
 
 from scheduler_project.kernel.clock import monotonic, utcnow
 from tests.outage import Answers, Outage
-from tests.system import System, running_system
+from tests.system import Process, System, running_system
 
 SECOND = timedelta(seconds=1)
 
@@ -48,20 +53,29 @@ class Size:
 
 SMALL = Size(100, "*/10 * * * * *", 10 * SECOND, 18, 500, 100, "5s", 6.0)
 HOUR = Size(10_000, "{second} * * * * *", 60 * SECOND, 60, 100, 100, "1m", 0.0, 60, 120.0)
-FULL = os.environ.get("PUNCTUAL_TEST_OUTAGE") == "hour"
-SIZE = HOUR if FULL else SMALL
+SECOND_OF_THE_MINUTE = replace(HOUR, spread=1)
+WANTED = os.environ.get("PUNCTUAL_TEST_OUTAGE", "")
+FULL = bool(WANTED)
+SIZE = {"": SMALL, "hour": HOUR, "second": SECOND_OF_THE_MINUTE}[WANTED]
 TOGETHER = [("none",), ("latest",), ("all",)] if FULL else [("none", "latest", "all")]
 
+# What was skipped behind the latest run that has ended is followed by one that has not.
 MISSED = """
+WITH e AS (
+    SELECT *, max(scheduled_for) FILTER (WHERE trigger = 'schedule' AND exit_code = 0)
+              OVER (PARTITION BY job_id) AS latest_ended
+    FROM executions_execution
+)
 SELECT split_part(j.name, ' ', 1) AS policy, j.name,
        count(*) FILTER (WHERE e.trigger = 'catchup') AS caught_up,
        count(*) FILTER (WHERE e.trigger = 'catchup' AND e.finished_at IS NULL) AS waiting,
        coalesce(sum(e.missed) FILTER (WHERE e.reason = 'skipped_misfire'), 0) AS skipped,
-       count(*) FILTER (WHERE e.reason = 'skipped_overlap') AS overlapped,
+       count(*) FILTER (WHERE e.reason = 'skipped_overlap' AND scheduled_for < latest_ended) AS overlapped,
+       count(*) FILTER (WHERE e.reason = 'skipped_overlap') AS overlapped_in_all,
        min(e.scheduled_for) FILTER (WHERE e.trigger = 'schedule' AND e.state <> 'Cancelled') AS went_on,
        max(e.scheduled_for) FILTER (WHERE e.trigger = 'schedule' AND e.exit_code = 0) AS latest,
        count(*) FILTER (WHERE e.trigger = 'schedule' AND e.exit_code = 0) AS regular
-FROM executions_execution e JOIN jobs_job j ON j.id = e.job_id
+FROM e JOIN jobs_job j ON j.id = e.job_id
 GROUP BY j.name
 """
 UNSETTLED = """
@@ -106,6 +120,31 @@ def after_an_outage(
             yield system, answers, outage
 
 
+_SENT = re.compile(r"^(\S+Z) \w+ beat\.dispatcher runs_sent runs=(\d+)", re.MULTILINE)
+
+
+def confirmed_late(system: System, since: datetime, until: datetime) -> list[timedelta]:
+    """Of each fire of all jobs at once in [since, until): when the beat's log has so many confirmed.
+
+    What catches up is confirmed beside it and counted too: a hundred a second, so it is not far off.
+    """
+    lines = [(datetime.fromisoformat(at), int(runs)) for at, runs in _SENT.findall(beat_of(system).text())]
+    found, fire = [], next_fire(SIZE, since)
+    while fire + SIZE.interval <= until:
+        left = SIZE.jobs
+        for at, runs in lines:
+            left -= runs if fire <= at < fire + SIZE.interval else 0
+            if left <= 0:
+                found.append(at - fire)
+                break
+        fire += SIZE.interval
+    return found
+
+
+def beat_of(system: System) -> Process:
+    return next(process for process in system.processes if process.kind == "beat")
+
+
 def caught_up(system: System) -> bool:
     return bool(system.query(DRAINED)[0]["runs"] == 0)
 
@@ -141,6 +180,7 @@ def test_after_an_outage_the_policy_holds_and_nothing_due_is_late(
             )
         )
         drained = caught_up(system)
+        confirmed = confirmed_late(system, settled_at, utcnow()) if WANTED == "second" else []
         late = answers.late(settled_at, utcnow() - 2 * SECOND)
         rows = system.query(MISSED)
         what = "drained in" if drained else "watched for"
@@ -148,18 +188,21 @@ def test_after_an_outage_the_policy_holds_and_nothing_due_is_late(
             f"{policies}: settled in {settling_s:.1f} s, {what} {draining_s:.1f} s,"
             f" {len(answers.taken)} runs, {len(late)} of them on time: late at most"
             f" {max(late).total_seconds() * 1000:.0f} ms"
+            + "".join(f", all confirmed after {at.total_seconds():.2f} s" for at in confirmed)
         )
     print(figures)  # noqa: T201 -- what was measured, for docs/performance.md (pytest -s)
     assert len(rows) == len(policies) * SIZE.jobs
     for row in rows:
+        what = ", ".join(f"{name}={value}" for name, value in row.items())
         missed = (row["went_on"] - outage.first) // SIZE.interval
-        assert row["went_on"] > up_at - SIZE.interval - timedelta(minutes=1), row
-        assert missed >= SIZE.fires - 2, row  # the last one or two were just late
+        assert row["went_on"] > up_at - SIZE.interval - timedelta(minutes=1), what
+        assert missed >= SIZE.fires - 2, what  # the last one or two were just late
         expected = {"all": missed, "latest": 1, "none": 0}[row["policy"]]
-        assert row["skipped"] == missed - expected, row
-        assert row["caught_up"] == expected or (not drained and row["waiting"] == 1), row
-        assert (row["latest"] - row["went_on"]) // SIZE.interval + 1 == row["regular"] + row["overlapped"], (
-            row
-        )
+        # What was just late when the rest was settled may have become a miss of its own since.
+        again = row["policy"] == "latest" and row["caught_up"] == 2
+        assert row["skipped"] == missed - expected - again, what
+        assert row["caught_up"] == expected + again or (not drained and row["waiting"] == 1), what
+        fires = (row["latest"] - row["went_on"]) // SIZE.interval + 1
+        assert fires == row["regular"] + row["overlapped"], what
     assert len(late) >= len(rows)
-    assert max(late) < SECOND, figures
+    assert max(confirmed if WANTED == "second" else late) < SECOND, figures

@@ -53,6 +53,13 @@ def system(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         yield found
 
 
+_ATTENDING = """
+from executions.attendance import attending
+from executions.store import default_store
+result = attending(default_store())
+"""
+
+
 def publish(system: System, headers: dict[str, Any] | None, content: str, content_type: str) -> None:
     options = {"global_keyprefix": "punctual.bus."} if system.env["BROKER_URL"].startswith("redis") else {}
     with Connection(system.env["BROKER_URL"], transport_options=options) as connection:
@@ -77,3 +84,17 @@ def test_what_is_no_run_is_buried_and_the_next_run_starts(system: System) -> Non
     listed = system.manage("dead_letters", "--discard")
     assert "there is no task 'no.such.task'" in listed
     assert "0 dead letters" in system.manage("dead_letters")
+
+
+def test_recorder_and_auditor_say_that_they_are_there_and_a_stop_takes_it_back(system: System) -> None:
+    def there() -> dict[str, int]:
+        return {queue: len(names) for queue, names in system.console.run(_ATTENDING).items()}
+
+    both = {"punctual.recorder": 1, "punctual.auditor": 1}
+    system.wait_for(lambda: there() == both, "both are there")
+    (auditor,) = [process for process in system.processes if process.name.startswith("auditor")]
+    auditor.stop()
+    assert there() == {**both, "punctual.auditor": 0}
+    system.processes.remove(auditor)
+    system.start("auditor")
+    system.wait_for(lambda: there() == both, "another is there")

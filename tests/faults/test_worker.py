@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import signal
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from kombu import Connection
 
-from tests.e2e.test_runs import body, log_of
+from executions.bus.topology import work_queue
+from tests.e2e.test_runs import body, cancel, log_of
 from tests.images import busybox_image
 from tests.system import Process, System, running_system
 
 LEASE = {"PUNCTUAL_RUN_LEASE": "3s"}
+Tell = Callable[[System, Process, str], None]
+"""Tells a worker of that name, which that process is, to end."""
 
 
 @pytest.fixture(scope="module", params=["process", pytest.param("docker", marks=pytest.mark.docker)])
@@ -37,6 +42,11 @@ def begin_long_run(system: System, worker: Process, name: str, seconds: int) -> 
     return job, run
 
 
+def written(system: System, run: dict[str, Any]) -> int:
+    """Bytes of its log, which has not ended."""
+    return sum(log.stat().st_size for log in system.home.glob(f"logs/*/{run['id']}/*.log"))
+
+
 def has_said(system: System, run: dict[str, Any]) -> bool:
     return any(log.stat().st_size for log in system.home.glob(f"logs/*/{run['id']}/*.log"))
 
@@ -52,10 +62,30 @@ def assert_ran_once(system: System, job: str, seconds: int) -> dict[str, Any]:
     return run
 
 
+def assert_goes_on_once(system: System, job: str) -> dict[str, Any]:
+    """It is the first attempt, its log is whole and not doubled, and it can be cancelled. The ended run."""
+    (run,) = system.executions(job)
+    before = written(system, run)
+    system.wait_for(lambda: written(system, run) > before, "its log goes on")
+    cancel(system, run)
+    (ended,) = system.wait_all_terminal([job], 1)
+    assert (ended["state"], ended["attempt"]) == ("Cancelled", 1)
+    said = log_of(system, ended, 1).split()
+    assert said == [str(n + 1) for n in range(len(said))]
+    return ended
+
+
+def waiting_messages(system: System) -> int:
+    with Connection(system.env["BROKER_URL"]) as connection:
+        declared: Any = work_queue("runs")(connection).queue_declare(passive=True)
+        return int(declared.message_count)
+
+
 def test_another_worker_takes_up_the_run_of_a_killed_one(system: System) -> None:
     first = system.start("worker")
     job, run = begin_long_run(system, first, "survivor", 9)
     first.kill()
+    assert waiting_messages(system) == 0  # it had been acknowledged: what had not comes back at once
     second = system.start("worker")
     ended = assert_ran_once(system, job, 9)
     assert ended["worker"].startswith(second.name)
@@ -65,14 +95,50 @@ def test_another_worker_takes_up_the_run_of_a_killed_one(system: System) -> None
     assert second.stop() == 0
 
 
-def test_a_stopped_worker_hands_its_runs_over_and_ends_soon(system: System) -> None:
-    first = system.start("worker")
-    job, _ = begin_long_run(system, first, "handed over", 7)
-    assert first.stop(timeout_s=10) == 0
-    second = system.start("worker")
-    ended = assert_ran_once(system, job, 7)
-    assert ended["worker"].startswith(second.name)
-    assert second.stop() == 0
+def test_however_a_worker_is_told_to_end_it_hands_its_run_over_and_ends_soon(system: System) -> None:
+    """One run passes through the hands of all of them; the last one stops it."""
+    workers = [system.start("worker") for _ in range(len(WAYS_TO_END) + 1)]
+    system.wait_until_ready()
+    job, run = begin_long_run(system, workers[0], "handed over", 600)
+    had_it = [holder(system, job, [])]
+    for tell in WAYS_TO_END:
+        process = next(worker for worker in workers if worker.name == had_it[-1].partition("@")[0])
+        tell(system, process, had_it[-1].partition("/")[0])
+        assert process.wait(timeout_s=10) in {0, 1}
+        had_it.append(holder(system, job, had_it))
+    assert_goes_on_once(system, job)
+    starts = [event["worker"] for event in system.events(run["id"]) if event["type"] == "JOB_STARTED"]
+    assert starts == had_it
+    assert [worker.stop() for worker in workers if worker.alive] == [0]
+
+
+def holder(system: System, job: str, before: list[str]) -> str:
+    """The worker that has the run, none of those before."""
+
+    def found() -> str:
+        (run,) = system.executions(job)
+        return "" if run["worker"] in before else str(run["worker"])
+
+    return str(system.wait_for(found, "another worker has it"))
+
+
+def send(number: signal.Signals) -> Tell:
+    return lambda _system, process, _name: process.signal(number)
+
+
+def by_remote_control(system: System, _process: Process, name: str) -> None:
+    system.console.run(
+        "from scheduler_project.celery import app; result = app.control.shutdown(destination=[name])",
+        name=name,
+    )
+
+
+WAYS_TO_END: list[Tell] = [
+    send(signal.SIGTERM),
+    by_remote_control,
+    send(signal.SIGINT),
+    send(signal.SIGQUIT),
+]
 
 
 def test_a_run_whose_process_is_gone_is_lost_and_starts_again(system: System, tmp_path: Path) -> None:

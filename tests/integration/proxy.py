@@ -47,7 +47,10 @@ class TcpProxy:
                     continue
                 server = socket.create_connection(self._server)
                 self._pairs += [client, server]
-                relay(client, server)
+                self._join(client, server)
+
+    def _join(self, client: socket.socket, server: socket.socket) -> None:
+        relay(client, server)
 
 
 @contextlib.contextmanager

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from executions.bus.topology import MAINTENANCE
+from tests.services import database
 
 ROOT = Path(__file__).resolve().parents[2]
 CELERY = ("-m", "celery", "-A", "scheduler_project")
@@ -70,6 +71,22 @@ def test_a_command_whose_database_does_not_answer_says_which_address(words: Sequ
     assert "secret" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("apply_jobs", "examples/jobs.yaml", "--owner", "ops"),
+        ("createsuperuser", "--no-input", "--username", "ops", "--email", "ops@example.com"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_a_command_on_an_unmigrated_database_says_how_to_migrate_it(words: Sequence[str]) -> None:
+    with database() as url:
+        done = start("manage.py", *words, DATABASE_URL=url, DJANGO_SUPERUSER_PASSWORD="x" * 20)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert done.stderr.startswith("DATABASE_URL: the database is not as this version needs it.")
+    assert "Run 'manage.py migrate'." in done.stderr
+
+
 @pytest.mark.parametrize("words", [("apply_jobs",), ("import_crontab", "--owner", "ops")])
 def test_what_a_refusal_repeats_does_not_command_the_terminal(words: Sequence[str]) -> None:
     done = start("manage.py", *words, "none\x1b[31m\u202e")
@@ -107,6 +124,13 @@ def test_logs_that_cannot_be_written_are_refused_where_they_are(entry: str) -> N
     done = start(*ENTRY_POINTS[entry], PUNCTUAL_LOG_DIR="/proc/logs")  # where not even root may make a folder
     assert done.returncode == 1
     assert done.stderr == "PUNCTUAL_LOG_DIR: '/proc/logs' cannot be written. Allowed: a folder that can.\n"
+
+
+def test_secrets_that_a_worker_cannot_read_are_refused_before_a_run_misses_them(tmp_path: Path) -> None:
+    missing = str(tmp_path / "missing")
+    done = start(*ENTRY_POINTS["worker"], PUNCTUAL_SECRETS_DIR=missing)
+    assert done.returncode == 1
+    assert done.stderr == f"PUNCTUAL_SECRETS_DIR: {missing!r} cannot be read. Allowed: a folder that can.\n"
 
 
 def test_the_web_server_needs_no_place_of_the_worker() -> None:

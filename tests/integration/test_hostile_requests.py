@@ -111,7 +111,7 @@ def test_no_id_makes_a_page_or_an_action_of_the_admin_fail(root: Client, model: 
         assert [body[:80] for body in bodies if fails(root.post, page, body)] == []
 
 
-FORMS = ["jobs_job", "jobs_task", "auth_user", "auth_group", "authtoken_tokenproxy"]
+FORMS = ["jobs_job", "jobs_task", "auth_user", "auth_group", "access_apitoken"]
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -14,8 +14,8 @@ import redis
 from kombu import Connection
 
 from scheduler_project.kernel.clock import utcnow
+from scheduler_project.places.virtual_hosts import virtual_hosts_of
 from tests import services
-from tests.virtual_hosts import virtual_hosts_of
 
 ROOT = Path(__file__).parents[2]
 HOLD = """

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.distribution import EACH_ITS_OWN, ORDER, unit_of
+from tests.distribution import EACH_ITS_OWN, ONE_SYSTEM, ORDER, unit_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -18,6 +18,11 @@ ROOT = Path(__file__).parents[2]
         ("tests/e2e/test_runs.py::test_a[redis]", "tests/e2e/test_runs.py[redis]"),
         ("tests/faults/test_kill.py::test_a[rabbitmq-beat]", "tests/faults/test_kill.py[rabbitmq]"),
         ("tests/e2e/test_docker_runs.py::test_a", "tests/e2e/test_docker_runs.py[]"),
+        (
+            "tests/contract/test_runtime_contract.py::TestA::test_b[kubernetes]",
+            "tests/contract/test_runtime_contract.py[kubernetes]",
+        ),
+        ("tests/faults/test_servers.py::test_a[postgres]", "tests/faults/test_servers.py"),
         ("tests/faults/test_many.py::test_a[redis]", "tests/faults/test_many.py::test_a[redis]"),
     ],
 )
@@ -26,4 +31,4 @@ def test_a_file_or_the_tests_of_one_system_stay_together(nodeid: str, unit: str)
 
 
 def test_what_it_names_is_there() -> None:
-    assert [place for place in (*ORDER, *EACH_ITS_OWN) if not (ROOT / place).exists()] == []
+    assert [place for place in (*ORDER, *EACH_ITS_OWN, *ONE_SYSTEM) if not (ROOT / place).exists()] == []

@@ -5,28 +5,29 @@ from __future__ import annotations
 import ast
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
-from django.urls import URLPattern, resolve
 
-from executions.api.urls import urlpatterns as execution_urls
 from executions.states import MOVES, State
-from jobs.api.urls import urlpatterns as job_urls
+from scheduler_project.documentation import schema
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 DOCUMENTS = sorted(
     [ROOT / "README.md", ROOT / "CHANGELOG.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/*.md")]
 )
-AN_ID = "01a22b14-f804-7009-9230-2fb898b5b11b"
-WRITTEN_IN_OTHER_WORDS = {  # defaults and limits that are no literals, or that people write otherwise
+FAULTS = ("## Faults", "## More faults, of single parts and of changes")
+WRITTEN_IN_OTHER_WORDS = {
+    "1 << 20": "1 MiB",
+    "1 << 34": "16 GiB",  # defaults and limits that are no literals, or that people write otherwise
     "64 << 20": "64 MiB",
     "1 << 30": "1 GiB",
     "6 << 20": "6 MiB",
     "1 << 40": "2^40",
     "1 << 50": "2^50",
     "str(PUNCTUAL_HOME / 'logs')": "PUNCTUAL_HOME",
+    "str(PUNCTUAL_LOG_DIR / 'archive')": "PUNCTUAL_LOG_DIR",
+    "256 << 10": "256 KiB",
 }
 
 
@@ -100,24 +101,38 @@ def test_the_table_of_moves_is_the_one_in_the_code() -> None:
     }
 
 
-def answered(patterns: list[Any]) -> set[tuple[str, str]]:
-    """(method, path) of all that these addresses answer to; an id in a path is written {id}."""
-    found = set()
-    for pattern in patterns:
-        assert isinstance(pattern, URLPattern)
-        path = "/api/v1/" + re.sub(r"<str:\w+>", "{id}", str(pattern.pattern))
-        view: Any = resolve(path.replace("{id}", AN_ID)).func
-        methods = [name for name in view.view_class.http_method_names if hasattr(view.view_class, name)]
-        found |= {(name.upper(), path) for name in methods if name != "options"}
-    return found
+def operations() -> list[tuple[str, str]]:
+    """(method, path) of all that the API answers to (test_rest_schema.py); what differs in a path is {id}."""
+    return [
+        (method.upper(), re.sub(r"{\w+}", "{id}", path))
+        for path, methods in schema()["paths"].items()
+        for method in methods
+    ]
 
 
-def test_the_rest_table_is_all_that_the_api_answers_to() -> None:
+def test_the_rest_table_is_all_that_the_schema_has() -> None:
     written = [row[0].strip("`").split(" ") for row in table_rows(README, "## REST")]
-    assert {(method, path) for method, path in written} == answered([*job_urls, *execution_urls])
+    assert sorted((method, path) for method, path in written) == sorted(operations())
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_relative_link_leads_to_a_file(document: Path) -> None:
     links = re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", document.read_text(encoding="utf-8"))
     assert [link for link in links if not (document.parent / link).exists()] == []
+
+
+def named_tests() -> list[tuple[str, str]]:
+    """The fault, and what its row in docs/reliability.md calls its test."""
+    text = (ROOT / "docs/reliability.md").read_text(encoding="utf-8")
+    rows = [row for heading in FAULTS for row in table_rows(text, heading)]
+    named = [(fault, re.findall(r"`(tests/[^`]+)`", tests)) for fault, _what, tests in rows]
+    assert [fault for fault, tests in named if not tests] == []
+    return [(fault, test) for fault, tests in named for test in tests]
+
+
+@pytest.mark.parametrize(("fault", "test"), named_tests())
+def test_each_fault_names_a_test_that_exists(fault: str, test: str) -> None:
+    path, _, name = test.partition("::")
+    tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+    found = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    assert name in found if name else found, fault

@@ -51,6 +51,13 @@ def test_a_plain_run_waits_runs_and_ends() -> None:
     assert found[-1].until is None
 
 
+@pytest.mark.parametrize("later", [3, 5])
+def test_what_a_worker_says_of_a_run_whose_end_was_reported_changes_nothing(later: float) -> None:
+    events = [said(EventType.STARTED, 1), said(EventType.COMPLETED, 4), said(EventType.CANCELLED, later)]
+    found = spans(row(State.COMPLETED_NORMALLY), events)
+    assert short(found) == [("Waiting", 1, 0), ("Active", 1, 1), ("Completed Normally", 1, 4)]
+
+
 @pytest.mark.parametrize("kind", [EventType.FAILED, EventType.LOST])
 @pytest.mark.parametrize("retrying_known", [True, False])
 def test_a_failure_that_was_tried_again_is_a_wait(kind: EventType, retrying_known: bool) -> None:
@@ -115,6 +122,13 @@ def test_spans_join_seamlessly_whatever_the_history(
     shuffled = list(events)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
     assert short(spans(row(state, attempt, started_at=3, finished_at=2000), shuffled)) == short(found)
+
+
+def test_a_run_that_had_ended_when_it_was_taken_up_ended_then() -> None:
+    events = [said(EventType.STARTED, 1), said(EventType.COMPLETED, 9), said(EventType.STARTED, 60)]
+    assert [event.type for event in in_order(events)][-1] is EventType.COMPLETED
+    found = spans(row(State.COMPLETED_NORMALLY), events)
+    assert short(found) == [("Waiting", 1, 0), ("Active", 1, 1), ("Completed Normally", 1, 9)]
 
 
 def test_the_order_is_by_attempt_then_time_then_cause() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,11 @@ def test_every_process_of_the_design_is_there() -> None:
 @pytest.mark.parametrize(
     ("name", "command"),
     [
-        ("web", "waitress-serve --listen=0.0.0.0:8000 scheduler_project.wsgi:application"),
+        (
+            "web",
+            "waitress-serve --threads=36 --listen=0.0.0.0:8000 --max-request-body-size=4194304"
+            " --no-clear-untrusted-proxy-headers scheduler_project.wsgi:application",
+        ),
         ("beat", "celery -A scheduler_project beat"),
         ("worker", "celery -A scheduler_project worker"),
         ("maintenance", "celery -A scheduler_project worker -Q maintenance"),
@@ -64,6 +69,16 @@ def test_nothing_starts_before_what_it_needs_is_ready() -> None:
     assert all("healthcheck" in SERVICES[name] for name in ("postgres", "redis", "rabbitmq", "web"))
 
 
+def test_each_process_is_watched() -> None:
+    tested = {name: SERVICES[name]["healthcheck"]["test"] for name in OURS - {"migrate"}}
+    assert "/healthz/ready" in tested.pop("web")[-1]
+    assert set(map(tuple, tested.values())) == {("CMD", "punctual-alive")}
+    assert {SERVICES[name]["environment"]["PUNCTUAL_ALIVE_FILE"] for name in tested} == {
+        "/tmp/punctual-alive"
+    }
+    assert os.access(ROOT / "deploy" / "punctual-alive", os.X_OK)
+
+
 def test_everything_comes_back_after_a_crash() -> None:
     restarts = {name: service["restart"] for name, service in SERVICES.items()}
 
@@ -83,7 +98,13 @@ def test_no_secret_has_a_default() -> None:
     with_default = set(re.findall(r"\$\{(\w+):-", TEXT))
 
     assert required == {name: f"set {name} in .env" for name in REQUIRED}
-    assert with_default == {"PUNCTUAL_PORT", "PUNCTUAL_SHARDS"}
+    assert with_default == {
+        "PUNCTUAL_PORT",
+        "PUNCTUAL_SHARDS",
+        "PUNCTUAL_HTTPS",
+        "PUNCTUAL_PROXIES",
+        "CSRF_TRUSTED_ORIGINS",
+    }
     assert set(re.findall(r"\$\{?(\w+)", TEXT)) == REQUIRED | with_default
 
 

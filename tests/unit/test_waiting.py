@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from scheduler_project.kernel.clock import monotonic
-from tests.system import PATIENCE_S, Process
+from scheduler_project.places.processes import EndedEarly, Process
+from tests.system import PATIENCE_S
 
 
 def start(folder: Path, script: str) -> Process:
@@ -26,8 +27,6 @@ def test_a_process_is_up_once_it_says_so(tmp_path: Path) -> None:
 def test_one_that_ended_before_is_no_wait_and_its_last_lines_are_told(tmp_path: Path) -> None:
     process = start(tmp_path, "echo the queue is broken; exit 3")
     deadline = monotonic() + PATIENCE_S
-    with pytest.raises(
-        AssertionError, match=r"worker0 ended with 3 before it was up\n(?s:.*)queue is broken"
-    ):
+    with pytest.raises(EndedEarly, match=r"worker0 ended with 3 before it was up\n(?s:.*)queue is broken"):
         while not process.up:
             assert monotonic() < deadline

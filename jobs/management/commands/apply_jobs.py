@@ -13,6 +13,7 @@ from jobs.declared.wanted import Problem, Refused, Wanted
 from jobs.management.files import counted, new_teams, operator, read_text, shown_path
 from scheduler_project.commands import TerminalCommand
 from scheduler_project.kernel.clock import utcnow
+from scheduler_project.kernel.errors import InvalidValue
 
 SOMETHING_TO_DO = 2
 SIGNS = {Action.CREATE: "+", Action.UPDATE: "~", Action.ARCHIVE: "-"}
@@ -74,7 +75,11 @@ class Command(TerminalCommand):
         return wanted
 
     def _plan(self, wanted: list[Wanted], options: dict[str, Any]) -> list[Step]:
-        steps = plan_steps(wanted, Origin(options["origin"], prune=options["prune"], adopt=options["adopt"]))
+        try:
+            origin = Origin(options["origin"], prune=options["prune"], adopt=options["adopt"])
+        except InvalidValue as error:
+            raise CommandError(f"--origin: {error.message}") from error
+        steps = plan_steps(wanted, origin)
         self._show(steps, new_ones_whole=options["dry_run"])
         return steps
 

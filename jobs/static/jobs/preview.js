@@ -1,4 +1,4 @@
-/* Shows what the schedule that is being typed will do: POST /api/v1/schedules/preview, half a second after the last key. */
+/* Shows what the schedule that is being typed will do: POST /admin/jobs/job/preview/, half a second after the last key. */
 "use strict";
 (() => {
   const PAUSE_MS = 500;
@@ -10,13 +10,22 @@
   const panel = document.createElement("div");
   panel.className = "punctual-preview punctual-preview-typed";
   panel.setAttribute("aria-live", "polite");
-  (field.closest(".form-row") || field.parentElement).append(panel);
+  field.parentElement.append(panel);
 
   const line = (text, kind = "") => {
     const made = document.createElement("p");
     made.textContent = text;
     made.className = kind;
     return made;
+  };
+
+  const moment = (instant) => {
+    const made = document.createElement("time"); // local-times.js fills it
+    made.dateTime = instant;
+    made.textContent = instant;
+    const place = line("");
+    place.append(made);
+    return place;
   };
 
   const asGiven = (text) => {
@@ -28,12 +37,12 @@
   };
 
   const show = (status, answer) => {
-    if (status === 200) {
-      const fires = answer.fires.map((fire) => line(fire.replace("T", " ").replace("Z", " UTC")));
+    if (status === 200 && !answer.errors) {
+      const fires = answer.fires.map(moment);
       const warnings = answer.warnings.map((text) => line(text, "punctual-warning"));
       panel.replaceChildren(line(answer.description), ...warnings, ...fires);
     } else {
-      const texts = status === 400 ? Object.values(answer.errors || {}).flat() : [];
+      const texts = status === 200 ? Object.values(answer.errors).flat() : [];
       panel.replaceChildren(...texts.map((text) => line(text, "punctual-warning")));
     }
   };
@@ -68,6 +77,6 @@
     timer = setTimeout(ask, PAUSE_MS);
   });
   // A job that is there, as it is, has its own panel, which knows what it has run; a form with errors may differ.
-  const refused = field.closest(".form-row")?.classList.contains("errors"); // the form says so itself
+  const refused = Boolean(field.closest(".errors")); // the form says so itself
   if (!refused && (!script.dataset.job || document.querySelector(".errornote"))) ask();
 })();

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,15 +11,17 @@ from uuid import UUID
 
 import pytest
 from django.contrib import admin
-from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Group, Permission, User
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
-from executions.events import Event
-from executions.logs import log_store
+from access.audit import changes_of
+from executions.admin_cells import state_cell
+from executions.events import REPORTED, Event
+from executions.history import append_history
+from executions.log_places import log_store
 from executions.models import Execution, ExecutionEvent
 from executions.states import EventType, State
 from executions.store import Store
@@ -95,7 +98,7 @@ def test_a_job_added_here_is_whole(root: Client) -> None:
     assert (job.parameters, job.timeout, job.created_by) == ({"region": "EU"}, timedelta(hours=1), "root")
     first = Execution.objects.get()
     assert (first.job_id, first.spec_id, first.state) == (job.id, job.spec_id, State.WAITING)
-    assert LogEntry.objects.get().object_id == str(job.id)
+    assert changes_of(job, 1)[0].action == "created"
 
 
 @pytest.mark.parametrize(
@@ -116,8 +119,13 @@ def test_a_job_added_here_is_whole(root: Client) -> None:
         ("env", '{"a b": "c"}', "variable"),
         ("retries", "1000", "0 to 100"),
         ("retryDelay", "soon", "length of time"),
+        ("retryPolicy", '{"jitter": 2}', "retryPolicy.jitter: "),
+        ("retryPolicy", "[]", "not a JSON object"),
         ("timeout", "0", "0"),
         ("image", "x" * 501, "at most 500"),
+        ("container", '{"resources": {"memory": {"limit": "1"}}}', "container.resources.memory.limit: "),
+        ("container", '{"network": "host"}', "PUNCTUAL_ALLOW_NETWORKS"),
+        ("container", "{", "not JSON"),
     ],
 )
 def test_a_wrong_field_is_said_at_the_field_and_nothing_is_made(
@@ -175,7 +183,7 @@ def test_the_list_of_jobs_shows_schedule_and_next_run_without_a_query_for_each(r
         make_job(name=f"job-{number}")
     with CaptureQueriesContext(connection) as done:
         page = text(root.get(JOBS))
-    assert page.count("02:00:00</time>") == 12
+    assert page.count("02:00:00 UTC</time>") == 12
     assert len(done.captured_queries) < 15
 
 
@@ -210,6 +218,11 @@ def test_the_list_of_runs_is_filtered(root: Client) -> None:
 
     assert (found(""), found("state=Waiting"), found("state=Active"), found("state=Nonsense")) == (3, 3, 0, 0)
     assert (found("due=ahead"), found("due=week"), found("due=x")) == (2, 0, 3)
+    Execution.objects.filter(id=Execution.objects.earliest("id").id).update(reason="pool_full", attempt=5)
+    assert (found("reason=pool_full"), found("reason=lost"), found("reason=x")) == (1, 0, 0)
+    assert (found("attempt=1"), found("attempt=later"), found("attempt=x")) == (2, 1, 0)
+    assert (found("trigger=manual&attempt=later"), found("trigger=backfill"), found("trigger=x")) == (1, 0, 0)
+    assert found("trigger=schedule&attempt=later") == 0
     assert (found(f"job={one.id}"), found(f"job={two.id}"), found("job=x")) == (2, 1, 0)
     assert (found(f"team={marketing}"), found("team=0"), found("team=x")) == (1, 0, 0)
     for nonsense in ("before=x", "colour=red"):
@@ -262,6 +275,106 @@ def test_a_run_is_cancelled_by_a_button_and_only_once(root: Client) -> None:
     assert "Yes, cancel it</button>" not in text(root.get(f"{page}change/"))
 
 
+def test_an_ended_run_is_retried_by_a_button_that_leads_to_the_new_one(
+    root: Client, staff_of: StaffOf
+) -> None:
+    make_job()
+    run = Execution.objects.get()
+    page = f"{RUNS}{run.id}/"
+    hidden = '<li data-while="ended" hidden>'
+    assert hidden in text(root.get(f"{page}change/"))
+    assert root.get(f"{page}retry/").status_code == 405
+    assert "has not ended" in text(root.post(f"{page}retry/", follow=True))
+    assert Execution.objects.count() == 1
+    root.post(f"{page}cancel/")
+    vera = staff_of("vera", "data-engineering", "viewers")
+    shown = text(vera.get(f"{page}change/"))
+    assert "/retry/" not in shown and "/cancel/" not in shown
+    assert vera.post(f"{page}retry/").status_code == 403
+    assert hidden not in text(root.get(f"{page}change/"))
+    answer = root.post(f"{page}retry/", follow=True)
+    new = Execution.objects.get(state=State.WAITING, scheduled_for=run.scheduled_for)
+    assert answer.redirect_chain == [(f"{RUNS}{new.id}/change/", 302)]
+    assert "once more" in text(answer)
+
+
+def test_a_retry_and_what_it_repeats_lead_to_each_other_and_it_is_not_late_by_the_plan(root: Client) -> None:
+    due = datetime(2026, 11, 1, tzinfo=UTC)
+    first = run_job(make_job(), User.objects.get(username="root"), due).execution_id
+    happen(first, EventType.STARTED, worker="w1")
+    happen(first, EventType.FAILED, worker="w1", reason="failed", exit_code=1)
+    root.post(f"{RUNS}{first}/retry/")
+    again = Execution.objects.get(retry_of=first)
+    happen(again.id, EventType.STARTED, worker="w1")
+    for page, name, other in ((first, "Retried by", again.id), (again.id, "Retry of", first)):
+        facts = dict(root.get(f"{RUNS}{page}/change/").context["facts"])
+        assert facts[name] == f'<a href="{RUNS}{other}/change/">{other}</a>'
+    assert facts["Planned for"] != "–" and facts["Started after it was due"].endswith("s")
+    assert "d" not in facts["Started after it was due"]
+
+
+def test_a_run_is_late_by_its_first_attempt_and_started_belongs_to_its_latest(root: Client) -> None:
+    make_job(schedule="now", retries=1)
+    run = Execution.objects.get()
+    due = run.scheduled_for
+    for attempt, kind, seconds in (
+        (1, EventType.STARTED, 2),
+        (1, EventType.FAILED, 5),
+        (2, EventType.STARTED, 60),
+    ):
+        at = due + timedelta(seconds=seconds)
+        event = Event(type=kind, execution_id=run.id, attempt=attempt, at=at, retryable=True, started_at=None)
+        record([event], at, keep=True)
+    facts = dict(root.get(f"{RUNS}{run.id}/change/").context["facts"])
+    assert facts["Started after it was due"] == "2.000 s"
+    assert "Started (attempt 2)" in facts and "Duration (attempt 2)" in facts and "Started" not in facts
+
+
+def test_a_next_run_that_is_overdue_leads_to_why(root: Client) -> None:
+    job = make_job()
+    past = utcnow() - timedelta(minutes=2)
+    Execution.objects.update(scheduled_for=past, check_at=past)
+    said = re.compile(r"due 2m(\d+s)? ago, not started:")
+    page = text(root.get(f"{JOBS}{job.id}/change/"))
+    assert said.search(page) and f'<a href="{RUNS}{Execution.objects.get().id}/change/">why?</a>' in page
+    assert said.search(text(root.get(JOBS)))
+
+
+def test_what_began_or_ended_unrecorded_offers_no_move(root: Client) -> None:
+    make_job()
+    run = Execution.objects.get()
+    hidden = '<li data-while="movable" hidden>'
+    assert hidden not in text(root.get(f"{RUNS}{run.id}/change/"))
+    kinds = (EventType.STARTED, EventType.COMPLETED)
+    append_history([Event(type=kind, execution_id=run.id, attempt=1, at=utcnow()) for kind in kinds])
+    shown = text(root.get(f"{RUNS}{run.id}/change/"))
+    assert hidden in shown and "Its attempt 1 has ended; that is not recorded yet." in shown
+    assert "Why is it not running?" not in shown
+
+
+def test_a_reported_end_and_what_its_worker_says_afterwards_are_told_apart(root: Client) -> None:
+    make_job(schedule="now")
+    run = Execution.objects.get()
+    happen(run.id, EventType.STARTED, worker="w1")
+    happen(run.id, EventType.COMPLETED, reason=REPORTED)
+    happen(run.id, EventType.CANCELLED, worker="w1", reason="user")
+    answer = root.get(f"{RUNS}{run.id}/change/")
+    told = [(event.type, message) for _, event, message in answer.context["events"]]
+    assert told[1:] == [
+        ("JOB_COMPLETED", "Its end was reported by the run itself, or from where its work was done."),
+        ("JOB_CANCELLED", "The end had been reported before: its worker stopped what was left."),
+    ]
+    assert answer.context["states"][-1]["state"] == state_cell("Completed Normally")
+    assert any("reported by the run itself" in cause.sentence for cause in answer.context["causes"])
+
+
+def test_an_empty_list_says_why_once(root: Client) -> None:
+    for page in (JOBS, RUNS):
+        shown = text(root.get(page))
+        assert shown.count("punctual-note") == 1
+        assert "No results found" not in shown and "0 shown" not in shown
+
+
 def test_a_running_one_is_asked_to_stop(root: Client) -> None:
     make_job(schedule="now")
     run = Execution.objects.get()
@@ -280,7 +393,7 @@ def test_no_run_can_be_added_changed_or_deleted(root: Client) -> None:
     assert not admin.site.is_registered(ExecutionEvent)
 
 
-@pytest.mark.parametrize("path", ["change/", "run/", "cancel/", "history/"])
+@pytest.mark.parametrize("path", ["change/", "run/", "cancel/", "retry/", "history/"])
 def test_what_is_not_there_leads_to_no_fault(root: Client, path: str) -> None:
     root.raise_request_exception = False
     for page in (JOBS, RUNS):
@@ -299,7 +412,7 @@ def test_staff_see_and_touch_only_what_is_their_teams(root: Client, staff_of: St
     assert "marketing" not in text(mia.get(JOBS)) + text(mia.get(RUNS)) + text(mia.get(f"{JOBS}add/"))
     for address in (f"{JOBS}{theirs.id}/change/", f"{RUNS}{foreign.id}/change/"):
         assert mia.get(address).status_code in {302, 404}
-    for address in (f"{JOBS}{theirs.id}/run/", f"{RUNS}{foreign.id}/cancel/"):
+    for address in (f"{JOBS}{theirs.id}/run/", f"{RUNS}{foreign.id}/cancel/", f"{RUNS}{foreign.id}/retry/"):
         assert mia.post(address).status_code == 404
     mia.post(JOBS, {"action": "run_now", "_selected_action": [str(theirs.id)]})
     assert Execution.objects.filter(job_id=theirs.id).count() == 1
@@ -335,6 +448,35 @@ def test_a_task_is_added_changed_and_deleted(root: Client) -> None:
     assert not Task.objects.exists()
 
 
+def test_how_a_job_is_retried_is_read_kept_and_told(root: Client) -> None:
+    given = '{"backoff": "exponential", "maxElapsed": "6h"}'
+    assert root.post(f"{JOBS}add/", {**FORM, "retryPolicy": given}).status_code == 302
+    job = Job.objects.get()
+    assert job.retry_policy == {"backoff": "exponential", "maxElapsed": "6h"}
+    sentence = "up to 2 times, after 30s, 1m; none later than 6h after its first start"
+    page = text(root.get(f"{JOBS}{job.id}/change/"))
+    assert sentence in page
+    assert "&quot;backoff&quot;: &quot;exponential&quot;" in page
+    Job.objects.update(archived_at=utcnow())
+    assert sentence in text(root.get(f"{JOBS}{job.id}/change/"))
+    Job.objects.update(retry_policy={"jitter": "high"})
+    assert "retryPolicy.jitter" in text(root.get(f"{JOBS}{job.id}/change/"))
+
+
+def test_what_a_job_says_of_its_container_is_read_kept_and_shown(root: Client) -> None:
+    given = '{"resources": {"memory": {"limit": 2147483648}}, "secretEnv": {"PW": "data-engineering/x"}}'
+    assert root.post(f"{JOBS}add/", {**FORM, "container": given}).status_code == 302
+    job = Job.objects.get()
+    assert job.container["resources"] == {"memory": {"limit": "2Gi"}}
+    page = text(root.get(f"{JOBS}{job.id}/change/"))
+    assert "secretEnv" in page and "&quot;limit&quot;: &quot;2Gi&quot;" in page
+    assert root.post(f"{JOBS}{job.id}/change/", {**FORM, "container": ""}).status_code == 302
+    job.refresh_from_db()
+    assert job.container == {}
+    Job.objects.update(archived_at=utcnow(), container={"resources": {"memory": {"limit": "2Gi"}}})
+    assert "resources.memory.limit: 2Gi" in text(root.get(f"{JOBS}{job.id}/change/"))
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
     [
@@ -349,11 +491,11 @@ def test_a_task_is_added_changed_and_deleted(root: Client) -> None:
         ("env", '{"a": "\\u0000"}'),
         ("parameters", '{"a": "{{ %s }}"}' % ("9" * 5000)),
         ("parameters", "[]"),
-        ("memory_bytes", "1"),
-        ("cpus", "0"),
-        ("cpus", "nan"),
-        ("memory_bytes", "9" * 30),
-        ("cpus", "1e300"),
+        ("container", '{"resources": {"memory": {"limit": 1}}}'),
+        ("container", '{"resources": {"cpu": {"limit": "nan"}}}'),
+        ("container", '{"network": "host"}'),
+        ("container", '{"secretEnv": {"A": "no-team"}}'),
+        ("container", '{"podTemplate": {"spec": {"hostPID": true}}}'),
     ],
 )
 def test_a_task_obeys_the_rules_of_a_job(root: Client, field: str, value: str) -> None:
@@ -362,12 +504,31 @@ def test_a_task_obeys_the_rules_of_a_job(root: Client, field: str, value: str) -
     assert not Task.objects.exists()
 
 
-def test_tasks_follow_the_permissions_of_django(root: Client, staff_of: StaffOf) -> None:
+@pytest.mark.parametrize("shared", ["task", "pool"])
+def test_what_is_shared_is_read_by_all_and_made_by_permission(staff_of: StaffOf, shared: str) -> None:
     mia = staff_of("mia", "data-engineering")
-    assert mia.get("/admin/jobs/task/").status_code == 403
+    assert mia.get(f"/admin/jobs/{shared}/").status_code == 200
+    assert mia.get(f"/admin/jobs/{shared}/add/").status_code == 403
     mia_user = User.objects.get(username="mia")
-    mia_user.user_permissions.add(Permission.objects.get(codename="view_task"))
-    assert mia.get("/admin/jobs/task/").status_code == 200
+    mia_user.user_permissions.add(Permission.objects.get(codename=f"add_{shared}"))
+    assert mia.get(f"/admin/jobs/{shared}/add/").status_code == 200
+    mia_user.groups.add(Group.objects.get(name="viewers"))
+    assert mia.get(f"/admin/jobs/{shared}/add/").status_code == 403
+
+
+def test_a_viewer_is_offered_nothing_that_is_not_his(root: Client, staff_of: StaffOf) -> None:
+    job = make_job()
+    page = f"/admin/jobs/job/{job.id}/change/"
+    mia = staff_of("mia", "data-engineering")
+    assert all(act in text(mia.get(page)) for act in ("/run/", "/pause/", "/archive/", 'name="_save"'))
+    User.objects.get(username="mia").groups.add(Group.objects.get(name="operators"))
+    assert "/run/" in (shown := text(mia.get(page))) and "/archive/" not in shown
+    vic = staff_of("vic", "data-engineering", "viewers")
+    shown = text(vic.get(page))
+    assert not [act for act in ("/run/", "/pause/", "/archive/", 'name="_save"') if act in shown]
+    refused = vic.post(f"/admin/jobs/job/{job.id}/run/")
+    assert refused.status_code == 403
+    assert "an administrator gives it by the group &#x27;operators&#x27;" in refused.content.decode()
 
 
 def test_every_page_of_the_admin_can_be_opened(root: Client) -> None:
@@ -376,3 +537,25 @@ def test_every_page_of_the_admin_can_be_opened(root: Client) -> None:
         address = f"/admin/{model._meta.app_label}/{model._meta.model_name}/"
         assert root.get(address).status_code == 200, address
     assert "Punctual" in text(root.get("/admin/"))
+
+
+def test_what_changes_on_the_page_of_a_run_is_drawn_anew(root: Client, staff_of: StaffOf) -> None:
+    """The page asks for it every few seconds: its state, why it is not running, its states and events."""
+    make_job()
+    run = Execution.objects.get()
+    live = f"{RUNS}{run.id}/live/"
+    page = text(root.get(f"{RUNS}{run.id}/change/"))
+    assert f'data-address="{live}"' in page
+    assert f'data-address="/api/v1/executions/{run.id}/logs"' in page
+    waiting = text(root.get(live))
+    assert 'data-state="Waiting" data-movable="true" data-ended="false"' in waiting
+    assert "Why is it not running?" in waiting
+    assert "It is due in" in waiting
+    happen(run.id, EventType.STARTED, worker="w1")
+    happen(run.id, EventType.COMPLETED, reason="succeeded", exit_code=0)
+    ended = text(root.get(live))
+    assert 'data-state="Completed Normally" data-movable="false" data-ended="true"' in ended
+    assert "It ended as it should." in ended
+    assert "<html" not in ended
+    assert staff_of("otto", "marketing").get(live).status_code == 404
+    assert Client().get(live).status_code == 302

@@ -6,18 +6,22 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Group, User
 from django.test import Client
 
+from access.audit import changes_of
+from executions import scheduling
 from executions.models import Execution
-from executions.store import Store
-from jobs.models import Job
+from executions.pools import Pools
+from executions.store import Store, default_store
+from jobs.models import Job, Pool
+from jobs.pools import key_of
 from scheduler_project.kernel.clock import utcnow
 from tests.integration.jobs.chain import new_job
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
+POOLS = "/admin/jobs/pool/"
 JOBS, RUNS = "/admin/jobs/job/", "/admin/executions/execution/"
 
 
@@ -58,11 +62,49 @@ def test_a_change_reaches_the_run_that_waits(root: Client, job: Job) -> None:
     run = Execution.objects.select_related("spec").get(job_id=job.id, state="Waiting")
     assert run.spec.body["command"] == "false"
     assert run.scheduled_for - utcnow() < timedelta(hours=2)
-    assert "command" in LogEntry.objects.get().change_message
+    assert "command" in changes_of(job, 1)[0].fields
+
+
+def test_where_a_job_runs_and_how_many_at_once(root: Client, job: Job) -> None:
+    made = root.post(POOLS + "add/", {"name": "warehouse", "slots": "2", "team": "", "description": ""})
+    assert made.status_code == 302, made.context["adminform"].form.errors
+    changed = {"queue": "etl", "priority": "high", "pool": "warehouse", "maxActive": "3"}
+    answer = root.post(f"{JOBS}{job.id}/change/", {**form_of(root, job), **changed})
+    assert answer.status_code == 302, answer.context["adminform"].form.errors
+    job.refresh_from_db()
+    assert (job.queue, job.priority, str(job.pool), job.max_active) == ("etl", "high", "warehouse", 3)
+    assert {name: form_of(root, job)[name] for name in changed} == {**changed, "maxActive": 3}
+    run = Execution.objects.select_related("spec").get(job_id=job.id, state="Waiting")
+    assert (run.spec.body["pool"], run.spec.body["queue"]) == ("warehouse", "etl")
+
+
+def test_a_pool_in_the_admin_keeps_its_name_and_its_jobs(root: Client, job: Job) -> None:
+    root.post(POOLS + "add/", {"name": "warehouse", "slots": "2", "team": "", "description": ""})
+    pool = Pool.objects.get()
+    root.post(f"{POOLS}{pool.id}/change/", {"name": "other", "slots": "0", "description": "closed"})
+    pool.refresh_from_db()
+    assert (pool.name, pool.slots, pool.description) == ("warehouse", 0, "closed")
+    assert Pools(default_store(), timedelta(0)).usage([key_of(pool)])[0].active == 0
+    assert "0 of 0, 0 waiting" in root.get(POOLS).content.decode()
+    Job.objects.update(pool=pool)
+    assert root.post(f"{POOLS}{pool.id}/delete/", {"post": "yes"}).status_code == 403
+    Job.objects.update(pool=None)
+    root.post(f"{POOLS}{pool.id}/delete/", {"post": "yes"})
+    assert not Pool.objects.exists()
+    assert "is not a pool" in root.post(POOLS + "add/", {"name": "a b", "slots": "2"}).content.decode()
 
 
 @pytest.mark.parametrize(
-    ("field", "value"), [("schedule", "61 * * * *"), ("command", ""), ("owner", "nobody"), ("jitter", "2d")]
+    ("field", "value"),
+    [
+        ("queue", "A b"),
+        ("pool", "nobody"),
+        ("maxActive", "0"),
+        ("schedule", "61 * * * *"),
+        ("command", ""),
+        ("owner", "nobody"),
+        ("jitter", "2d"),
+    ],
 )
 def test_a_wrong_change_is_said_at_its_field(root: Client, job: Job, field: str, value: str) -> None:
     answer = root.post(f"{JOBS}{job.id}/change/", {**form_of(root, job), field: value})
@@ -80,11 +122,25 @@ def test_a_job_is_paused_resumed_and_deleted_by_buttons(root: Client, job: Job) 
 
     assert "is paused" in page("pause")
     assert states() == ["Paused"]
-    assert "goes on" in page("resume", missed="run-latest")
+    assert "goes on; of what was due meanwhile the latest run is made" in page("resume", missed="run-latest")
+    assert changes_of(job, 1)[0].fields == {"missed": (None, "run-latest")}
     assert states() == ["Waiting"]
     assert "It is kept for its history" in page("archive")
     assert states() == ["Cancelled"]
     assert root.post(f"{JOBS}{job.id}/pause/").status_code == 404
+
+
+def test_run_now_says_that_a_run_was_made_and_while_redis_is_away_when_it_starts(
+    root: Client, job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def said() -> str:
+        return str(root.post(f"{JOBS}{job.id}/run/", follow=True).content.decode())
+
+    link = '<a href="/admin/executions/execution/'
+    assert f"A run of {job.name} was made, due now: {link}" in said()
+    gone = Store("redis://127.0.0.1:1/0", "nobody", timeout_s=1)
+    monkeypatch.setattr(scheduling, "default_store", lambda: gone)
+    assert f"was made, due now; it starts when Redis answers again: {link}" in said()
 
 
 def test_selected_jobs_are_paused_resumed_and_deleted(root: Client, job: Job) -> None:
@@ -120,7 +176,7 @@ def test_staff_change_only_what_is_their_teams(root: Client, job: Job) -> None:
     browser = Client()
     browser.force_login(other)
     assert browser.post(f"{JOBS}{job.id}/pause/").status_code == 404
-    assert browser.post(f"{JOBS}{job.id}/change/", {"name": "mine"}).status_code == 302
+    assert browser.post(f"{JOBS}{job.id}/change/", {"name": "mine"}).status_code == 404
     job.refresh_from_db()
     assert job.revision == 1
 

@@ -7,19 +7,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
-from rest_framework.authtoken.models import Token
+from django_celery_results.models import TaskResult
 
 from executions.models import Execution
 from executions.store import Store
 from executions.transitions import record
-from jobs.admin_cells import condition_cell, latest_run_cell, schedule_text
+from jobs.admin_cells import condition_cell, latest_run_cell
+from jobs.definitions import read_definition
 from jobs.listing import latest_runs
-from jobs.models import Job
+from jobs.models import Job, Task
+from jobs.schedules import parse_schedule
+from jobs.services import create_job
+from jobs.stored_schedules import schedule_text
 from scheduler_project.kernel.clock import utcnow
+from tests.integration.admin.conftest import Browser
 from tests.integration.jobs.chain import new_job, run_to_end
 from tests.integration.making import STARTED, said
 
@@ -111,17 +116,23 @@ def test_who_is_in_no_team_is_told_so(root: Client) -> None:
     assert "no run of your teams' jobs yet" in page(root, RUNS)
 
 
-def test_the_front_page_begins_with_jobs_and_runs(root: Client) -> None:
+def test_the_front_page_is_the_dashboard_and_leads_everywhere(root: Client) -> None:
     shown = page(root, "/admin/")
-    places = [shown.index(f'class="app-{name} module') for name in ("jobs", "executions", "auth")]
+    places = [shown.index(f'href="{address}"') for address in (JOBS, RUNS, "/admin/calendar/")]
     assert places == sorted(places)
+    assert 'data-source="/api/v1/overview"' in shown
     assert "View site" not in shown
 
 
+def test_the_pages_of_figures_are_for_staff(root: Client, client: Client) -> None:
+    for address in ("/admin/", "/admin/calendar/"):
+        assert page(root, address)
+        assert client.get(address)["Location"] == f"/admin/login/?next={address}"
+
+
 def test_times_on_the_pages_of_django_have_their_zone(root: Client) -> None:
-    user = User.objects.get(username="root")
-    Token.objects.create(user=user)
-    assert f"{user.auth_token.created:%Y-%m-%d %H:%M:%S} UTC" in page(root, "/admin/authtoken/tokenproxy/")
+    done = TaskResult.objects.create(task_id="1", status="SUCCESS").date_done
+    assert f"{done:%Y-%m-%d %H:%M:%S} UTC" in page(root, "/admin/django_celery_results/taskresult/")
 
 
 def test_an_error_says_what_to_do(root: Client) -> None:
@@ -130,7 +141,7 @@ def test_an_error_says_what_to_do(root: Client) -> None:
     assert "send the form again" in stranger.post("/admin/login/", {"username": "x"}).content.decode()
     clerk = User.objects.create_user("clerk", is_staff=True)
     root.force_login(clerk)
-    assert "A superuser can allow it" in page(root, "/admin/jobs/task/", 403)
+    assert "A superuser can allow it" in page(root, "/admin/jobs/task/add/", 403)
 
 
 def test_a_fault_of_the_server_is_a_page_without_its_secrets() -> None:
@@ -143,10 +154,10 @@ def test_a_fault_of_the_server_is_a_page_without_its_secrets() -> None:
     [
         (
             {"cron": "0 2 * * *", "timezone": "Europe/Berlin"},
-            '{"cron": "0 2 * * *", "timezone": "Europe/Berlin"}',
+            "0 2 * * * Europe/Berlin",
         ),
         ({"cron": "0 2 * * *"}, "0 2 * * *"),
-        ({"at": "2026-12-24T18:00:00Z"}, '{"at": "2026-12-24T18:00:00Z"}'),
+        ({"at": "2026-12-24T18:00:00Z"}, "at 2026-12-24T18:00:00Z"),
     ],
 )
 def test_a_form_shows_a_schedule_as_short_as_it_can_be_written(root: Client, given: Any, shown: str) -> None:
@@ -166,6 +177,36 @@ def test_who_can_choose_no_team_is_told_so(root: Client) -> None:
     assert "There is no team yet: add a group first" in page(root, f"{JOBS}add/")
 
 
-def test_an_instant_is_listed_to_the_second_and_nonsense_as_it_is() -> None:
-    assert schedule_text({"at": "2026-12-24T18:00:00.123456Z"}) == "once, 2026-12-24 18:00:00 UTC"
-    assert schedule_text({"at": 5}) == "{'at': 5}"
+@pytest.mark.parametrize(
+    ("stored", "text"),
+    [
+        ({"cron": "0 2 * * *", "timezone": "UTC"}, "0 2 * * *"),
+        ({"cron": "0 2 * * *", "timezone": "Europe/Berlin"}, "0 2 * * * Europe/Berlin"),
+        ({"every": "10s"}, "every 10s"),
+        ({"at": "2026-12-24T18:00:00Z"}, "at 2026-12-24T18:00:00Z"),
+    ],
+)
+def test_lists_show_a_schedule_as_it_may_be_typed(stored: Any, text: str) -> None:
+    """Those of the admin and those of the commands."""
+    assert schedule_text(stored) == text
+    assert parse_schedule(text) == parse_schedule(stored)
+
+
+def test_a_schedule_that_is_none_is_listed_as_it_is() -> None:
+    assert schedule_text("nonsense") == "nonsense"
+    assert schedule_text({"nonsense": 5}) == '{"nonsense": 5}'
+
+
+def test_a_task_lists_the_jobs_that_are_made_of_it_and_counts_those_of_others(
+    root: Client, browser_of: Browser
+) -> None:
+    task = Task.objects.create(name="shared", type="Script", command="true")
+    address = f"/admin/jobs/task/{task.pk}/change/"
+    assert "No job is made of it." in page(root, address)
+    team = Group.objects.create(name="team")
+    given = {"name": "nightly", "task": task.name, "schedule": "0 2 * * *", "owner": team.name}
+    job = create_job(read_definition(given), User.objects.get(username="root"), utcnow()).job
+    shown = page(root, address)
+    assert f"/admin/jobs/job/{job.id}/change/" in shown and "0 2 * * *" in shown
+    theirs = page(browser_of("mia", "marketing"), address)
+    assert str(job.id) not in theirs and "1 of other teams" in theirs

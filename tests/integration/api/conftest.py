@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group, User
-from rest_framework.authtoken.models import Token
 from rest_framework.test import APIClient
 
 from executions.store import Store
 from tests.example_body import BODY
+from tests.tokens import token_of
 
 ClientOf = Callable[..., APIClient]
 
@@ -22,7 +22,7 @@ def client_of(db: None, store: Store) -> ClientOf:
         user = User.objects.create_user(name, **fields)
         user.groups.set([Group.objects.get_or_create(name=team)[0] for team in teams])
         client = APIClient()
-        client.credentials(HTTP_AUTHORIZATION=f"Token {Token.objects.create(user=user).key}")
+        client.credentials(HTTP_AUTHORIZATION=f"Bearer {token_of(user)}")
         return client
 
     return make

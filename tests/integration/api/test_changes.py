@@ -11,6 +11,7 @@ from rest_framework.test import APIClient
 
 from executions.api.presentation import time_text
 from executions.models import Execution
+from jobs.models import Job
 from scheduler_project.kernel.clock import utcnow
 from tests.integration.api.conftest import create, problem_of
 
@@ -77,7 +78,8 @@ def test_a_name_that_is_taken_is_a_conflict(root: APIClient) -> None:
 
 def test_a_job_is_not_given_to_the_team_of_others(member: APIClient, outsider: APIClient) -> None:
     made = create(member)
-    problem_of(send(member, "patch", f"jobs/{made['jobId']}", {"owner": "marketing"}), 403)
+    problem_of(send(member, "patch", f"jobs/{made['jobId']}", {"owner": "marketing"}), 400)
+    assert Job.objects.get().owner.name == "data-engineering"
 
 
 def test_pause_and_resume_say_what_the_job_is_now(root: APIClient) -> None:

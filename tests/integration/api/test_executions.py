@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,19 +12,23 @@ import pytest
 from pytest_django import Settings
 from rest_framework.test import APIClient
 
+from executions import pages
 from executions.events import Event
-from executions.logs import log_store
-from executions.states import EventType
+from executions.log_places import log_store
+from executions.models import Execution
+from executions.states import EventType, State
 from executions.transitions import record
 from scheduler_project.kernel.clock import utcnow
 from tests.integration.api.conftest import create, problem_of
+from tests.integration.making import make_run
 
 pytestmark = pytest.mark.django_db
 
 KEYS = {
     "id", "jobId", "jobName", "owner", "trigger", "status", "reason", "message", "attempt", "missed",
-    "scheduledFor", "dueAt", "queuedAt", "startedAt", "finishedAt", "cancelRequestedAt", "exitCode", "worker",
-    "parameters",
+    "scheduledFor", "movedTo", "dueAt", "queuedAt", "startedAt", "finishedAt", "cancelRequestedAt",
+    "exitCode", "worker", "parameters", "waitsFor", "explanation",
+    "retryOf", "retries",
 }  # fmt: skip
 
 
@@ -87,6 +92,50 @@ def test_the_list_is_filtered_by_job_owner_and_status(root: APIClient) -> None:
     assert ids("status=Waiting") == {first["firstExecutionId"]} | next_of_second
     assert ids("status=Waiting,Cancelled&owner=marketing") == cancelled | next_of_second
     assert ids("owner=nobody") == set()
+
+
+def test_the_list_is_filtered_by_reason_trigger_and_attempt(root: APIClient) -> None:
+    made = create(root, retries=1, schedule="now")
+    failed, job = made["firstExecutionId"], made["jobId"]
+    asked = root.post(f"/api/v1/jobs/{job}/run").json()["executionId"]
+    happen(failed, EventType.STARTED, worker="w1")
+    happen(failed, EventType.FAILED, worker="w1", reason="out_of_memory", retryable=True)
+    happen(failed, EventType.STARTED, attempt=2, worker="w1")
+    happen(failed, EventType.FAILED, attempt=2, worker="w1", reason="timed_out", retryable=False)
+
+    def ids(**query: str) -> set[str]:
+        return {run["id"] for run in root.get("/api/v1/executions", query).json()["results"]}
+
+    assert ids(reason="timed_out") == ids(reason="lost,timed_out") == {failed}
+    assert ids(reason="out_of_memory") == ids(reason="timed_out", status="Waiting") == set()
+    assert ids(trigger="manual") == {asked}
+    assert ids(trigger="manual,schedule") == {asked, failed}
+    assert (ids(attempt="2"), ids(attempt="1"), ids(attempt="3")) == ({failed}, {asked}, set())
+    assert ids(attempt="2", trigger="manual") == set()
+    for wrong in ({"reason": "Failed!"}, {"reason": "a,"}, {"trigger": "moon"}, {"attempt": "0"}):
+        assert list(problem_of(root.get("/api/v1/executions", wrong), 400)["errors"]) == list(wrong)
+
+
+@pytest.mark.parametrize("sifted", ["", "&attempt=1"])
+def test_the_list_is_ordered_by_the_planned_time_either_way(
+    member: APIClient, monkeypatch: pytest.MonkeyPatch, sifted: str
+) -> None:
+    monkeypatch.setattr(pages, "WINDOW", 2)
+    for day in range(1, 6):
+        create(member, name=f"job-{day}", schedule={"at": f"2030-05-0{day}T12:00:00Z"})
+
+    def planned(order: str) -> list[str]:
+        address, seen = f"/api/v1/executions?limit=2&ordering={order}{sifted}", []
+        while address:
+            page = member.get(address).json()
+            seen += [run["scheduledFor"] for run in page["results"]]
+            address = page["next"]
+        return seen
+
+    earliest = [f"2030-05-0{day}T12:00:00Z" for day in range(1, 6)]
+    assert planned("scheduledFor") == earliest
+    assert planned("-scheduledFor") == earliest[::-1]
+    assert "ordering" in problem_of(member.get("/api/v1/executions?ordering=startedAt"), 400)["errors"]
 
 
 def test_the_time_range_is_half_open_to_the_microsecond(member: APIClient) -> None:
@@ -168,6 +217,18 @@ def test_logs_are_plain_text_of_the_latest_attempt_that_has_begun(member: APICli
     problem_of(member.get(f"/api/v1/executions/{identity}/logs?attempt=3"), 404)
 
 
+def test_lines_have_their_times_where_they_are_asked_for(member: APIClient, logs: None) -> None:
+    identity = create(member, schedule="now")["firstExecutionId"]
+    happen(identity, EventType.STARTED, worker="w1")
+    write_log(identity, 1, b"one\r\xff\ntwo")
+    address = f"/api/v1/executions/{identity}/logs"
+    stamped = member.get(f"{address}?timestamps=true").getvalue().split(b"\n")
+    assert [line.partition(b"Z - ")[2] for line in stamped] == [b"one\r\xff", b"two"]
+    assert re.fullmatch(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z - two", stamped[-1])
+    assert member.get(f"{address}?timestamps=false").getvalue() == b"one\r\xff\ntwo"
+    assert "timestamps" in problem_of(member.get(f"{address}?timestamps=1"), 400)["errors"]
+
+
 def test_a_run_that_has_not_started_has_no_log(member: APIClient, logs: None) -> None:
     identity = create(member)["firstExecutionId"]
     assert "has not started" in problem_of(member.get(f"/api/v1/executions/{identity}/logs"), 404)["detail"]
@@ -201,3 +262,24 @@ def test_a_running_one_is_asked_to_stop(member: APIClient) -> None:
     answer = member.post(f"/api/v1/executions/{identity}/cancel", {}, format="json")
     assert (answer.status_code, answer.json()) == (202, {"id": identity, "status": "Active"})
     assert get(member, f"/{identity}")["cancelRequestedAt"] is not None
+
+
+def test_pages_of_a_rare_state_go_on_where_the_last_has_looked(
+    root: APIClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "WINDOW", 4)
+    monkeypatch.setattr(pages, "TIME_S", 0.0)
+    now = utcnow()
+    runs = [make_run(due=now - timedelta(seconds=age)) for age in range(12)]
+    ended = {"state": str(State.CANCELLED), "finished_at": now, "check_at": None}
+    Execution.objects.filter(id__in=[runs[7], runs[11]]).update(**ended)
+    address, seen, times = "/api/v1/executions?status=Cancelled&limit=2", list[str](), list[str]()
+    while address:
+        answer = root.get(address)
+        seen += [run["id"] for run in answer.json()["results"]]
+        times += [answer["Punctual-Looked-Until"]] if answer.has_header("Punctual-Looked-Until") else []
+        address = answer.json()["next"]
+    assert seen == [str(runs[7]), str(runs[11])]
+    assert [instant[:19] for instant in times] == [
+        (now - timedelta(seconds=age)).isoformat()[:19] for age in (3, 7, 11)
+    ]

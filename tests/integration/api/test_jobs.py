@@ -53,6 +53,7 @@ def test_a_job_reads_as_it_was_given(member: APIClient) -> None:
         "image": "",
         "env": {"REGION": "EU"},
         "parameters": {"execution_date": "{{ ds }}"},
+        "container": {},
         "schedule": {
             "cron": "0 2 * * *",
             "timezone": "UTC",
@@ -62,10 +63,15 @@ def test_a_job_reads_as_it_was_given(member: APIClient) -> None:
         },
         "retries": 3,
         "retryDelay": "5m",
+        "retryPolicy": {},
         "timeout": None,
         "overlap": "forbid",
         "misfire": {"policy": "latest", "maxAge": None, "maxCount": None},
         "jitter": "0s",
+        "queue": "runs",
+        "priority": "normal",
+        "pool": None,
+        "maxActive": None,
         "createdBy": "mia",
         "managedBy": None,
         "pausedAt": None,
@@ -113,10 +119,7 @@ def test_a_second_job_of_one_name_and_owner_is_a_conflict(member: APIClient) -> 
     assert body["detail"] == "data-engineering already has a job named 'daily-sales-etl'."
 
 
-def test_a_team_of_another_is_forbidden_and_one_that_is_not_there_is_a_wrong_field(
-    member: APIClient, outsider: APIClient
-) -> None:
-    problem_of(outsider.post("/api/v1/jobs", BODY, format="json"), 403)
+def test_a_team_that_is_not_there_is_a_wrong_field(member: APIClient) -> None:
     body = problem_of(member.post("/api/v1/jobs", {**BODY, "owner": "nobody"}, format="json"), 400)
     assert "nobody" in body["errors"]["owner"][0]
 
@@ -138,7 +141,8 @@ def test_whoever_has_a_team_made_is_in_it(client_of: ClientOf) -> None:
 def test_whoever_may_add_teams_is_not_in_those_that_are_there(client_of: ClientOf, member: APIClient) -> None:
     other = client_of("ada")
     User.objects.get(username="ada").user_permissions.add(Permission.objects.get(codename="add_group"))
-    problem_of(other.post("/api/v1/jobs", BODY, format="json"), 403)
+    problem_of(other.post("/api/v1/jobs", BODY, format="json"), 400)
+    assert not Job.objects.exists()
 
 
 def test_a_page_of_large_jobs_is_short_and_the_next_goes_on(member: APIClient) -> None:
@@ -196,6 +200,18 @@ def test_an_instant_long_past_is_refused_with_the_way_out(member: APIClient) -> 
     assert not Job.objects.exists()
 
 
+@pytest.mark.parametrize("misfire", ["none", {"policy": "all", "maxAge": "1m"}])
+def test_an_instant_past_that_the_misfire_policy_would_skip_is_refused(
+    member: APIClient, misfire: Any
+) -> None:
+    at = (utcnow() - timedelta(minutes=30)).replace(microsecond=0)
+    wanted = {**BODY, "schedule": {"at": at.isoformat()}}
+    body = problem_of(member.post("/api/v1/jobs", {**wanted, "misfire": misfire}, format="json"), 400)
+    (complaint,) = body["errors"]["schedule"]
+    assert "has passed, and misfire lets no run start that late" in complaint
+    assert member.post("/api/v1/jobs", {**wanted, "misfire": "latest"}, format="json").status_code == 201
+
+
 def test_an_instant_just_past_is_due_at_once(member: APIClient) -> None:
     due = (utcnow() - timedelta(minutes=30)).replace(microsecond=0)
     made = create(member, schedule={"at": due.isoformat()})
@@ -243,3 +259,23 @@ def test_a_run_takes_no_fields_that_would_be_ignored(member: APIClient) -> None:
     made = create(member)
     answer = member.post(f"/api/v1/jobs/{made['jobId']}/run", {"when": "later"}, format="json")
     assert set(problem_of(answer, 400)["errors"]) == {"when"}
+
+
+def test_a_retry_policy_is_kept_in_its_normal_form_and_follows_to_the_runs(member: APIClient) -> None:
+    given = {"backoff": "exponential", "maxDelay": 3600, "jitter": 0.5, "exitCodes": [75, 2, 75], "factor": 2}
+    made = create(member, retries=4, retryPolicy=given)
+    wanted = {"backoff": "exponential", "maxDelay": "1h", "jitter": 0.5, "exitCodes": [2, 75]}
+    address = f"/api/v1/jobs/{made['jobId']}"
+    assert member.get(address).json()["retryPolicy"] == wanted
+    assert Job.objects.get(id=made["jobId"]).spec.body["retry"] == wanted
+    assert member.patch(address, {"retries": 5}, format="json").json()["retryPolicy"] == wanted
+    answer = member.patch(address, {"retryPolicy": {"reasons": ["timed_out"]}}, format="json")
+    assert answer.json()["retryPolicy"] == {"reasons": ["timed_out"]}
+    assert member.patch(address, {"retryPolicy": None}, format="json").json()["retryPolicy"] == {}
+
+
+def test_what_is_wrong_in_a_retry_policy_is_told_by_its_path(member: APIClient) -> None:
+    given = {"jitter": 2, "reasons": ["lost"], "more": 1}
+    answer = member.post("/api/v1/jobs", {**BODY, "retryPolicy": given}, format="json")
+    errors = problem_of(answer, 400)["errors"]
+    assert set(errors) == {"retryPolicy.jitter", "retryPolicy.reasons.0", "retryPolicy.more"}

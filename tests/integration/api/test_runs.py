@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from threading import Barrier, Thread
 from typing import Any
 
@@ -13,10 +13,12 @@ from rest_framework.test import APIClient
 
 from executions.holding import held
 from executions.models import Execution
+from jobs import backfills
 from jobs.models import Job, RequestedRun
 from jobs.runs import RunRequest, StartedRun, run_job
 from scheduler_project.kernel.clock import utcnow
 from tests.integration.api.conftest import ClientOf, create, problem_of
+from tests.integration.executions.test_transitions import in_threads
 
 pytestmark = pytest.mark.django_db
 HOUR = timedelta(hours=1)
@@ -170,6 +172,21 @@ def test_asking_twice_makes_nothing_new_and_a_longer_span_only_the_rest(
     longer = backfill(member, job_id, span(5)).json()
     assert [item["new"] for item in longer["executions"]] == [True, True, False, False, False]
     assert Execution.objects.filter(trigger="backfill").count() == 5
+
+
+@pytest.mark.django_db(transaction=True)
+def test_backfills_that_overlap_at_once_count_each_run_as_new_once(client_of: ClientOf) -> None:
+    made = create(client_of("root", is_superuser=True), schedule="0 * * * *")
+    job, user = Job.objects.select_related("owner", "spec").get(id=made["jobId"]), User.objects.get()
+    since, until = (datetime.fromisoformat(text) for text in span().values())
+    new: list[bool] = []
+
+    def ask() -> None:
+        runs = backfills.backfill(job, backfills.BackfillRequest(since, until), user, utcnow())
+        new.extend(run.new for run in runs)
+
+    assert in_threads(*[ask] * 6) == []
+    assert (len(new), sum(new)) == (30, 5)
 
 
 def test_a_backfill_leaves_the_regular_chain_alone(member: APIClient, job_id: str) -> None:

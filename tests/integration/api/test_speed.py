@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -14,11 +15,12 @@ from django.db.models import QuerySet
 from django.test.utils import CaptureQueriesContext
 from rest_framework.test import APIClient
 
+from executions import pages
 from executions.ids import execution_id, lowest_id
-from executions.listing import Selection, ids_of, selected
+from executions.listing import Selection, listed, selected
+from executions.pages import NEWEST, OLDEST, Order, first_ids
 from executions.partitions import maintain
 from executions.states import State, Trigger
-from jobs.listing import latest_runs, next_runs
 from jobs.models import Job
 from tests.integration.api.conftest import create
 
@@ -74,9 +76,11 @@ def rows_read(query: QuerySet[Any, Any]) -> int:
 
 
 def page(selection: Selection, before: UUID | None = None) -> QuerySet[Any, Any]:
-    query = ids_of(selected(selection), selection.teams, before=before, limit=50)
-    assert query is not None
-    return query
+    rows = selected(selection)
+    teams = selection.teams
+    return first_ids(
+        [rows] if teams is None else [rows.filter(owner_id=team) for team in teams], before, limit=50
+    )
 
 
 def test_a_page_of_everything_reads_about_a_page(many: Job) -> None:
@@ -117,26 +121,70 @@ def test_no_list_counts_and_a_page_is_a_handful_of_queries(many: Job, root: APIC
         assert len(texts) <= 5
 
 
-def rows_read_by(sql: str) -> int:
+def plan_of(sql: str) -> list[dict[str, Any]]:
     with connection.cursor() as cursor:
         cursor.execute("EXPLAIN (ANALYZE, FORMAT JSON) " + sql)
         (answer,) = cursor.fetchone()[0]
+    return list(nodes(answer["Plan"]))
+
+
+def rows_read_by(sql: str) -> int:
     read = sum(
         (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]
-        for node in nodes(answer["Plan"])
+        for node in plan_of(sql)
         if "Relation Name" in node
     )
     return int(read)
 
 
-def test_the_next_run_of_a_job_is_found_among_what_has_not_ended(many: Job) -> None:
-    with CaptureQueriesContext(connection) as done:
-        assert set(next_runs([many])) == {many.id}
-    assert rows_read_by(done.captured_queries[0]["sql"]) < 200
+WINDOW = 40
+COMBINATIONS = [
+    Selection(teams=teams, job_id=job, states=states, since=since, until=until)
+    for teams in (None, frozenset({1003}), frozenset({1003, 1004, 1005}), frozenset({1}))
+    for job in (None, UUID(int=0))
+    for states in (
+        *((state,) for state in State),
+        (State.WAITING, State.ACTIVE),
+        (State.WAITING, State.CANCELLED),
+        (),
+    )
+    for since, until in ((None, None), (NOON + timedelta(days=2), NOON + timedelta(days=3)))
+]
+SIFTED: list[dict[str, Any]] = [{"reasons": ("failed",)}, {"triggers": (Trigger.MANUAL,)}, {"attempt": 3}]
+FURTHER = [
+    replace(Selection(teams=teams, job_id=job, states=states), **further)
+    for teams in (None, frozenset({1003}), frozenset({1003, 1004, 1005}))
+    for job in (None, UUID(int=0))
+    for states in ((), (State.WAITING, State.ACTIVE))
+    for further in SIFTED
+]
 
 
-def test_the_latest_run_of_a_job_is_found_from_its_newest(many: Job) -> None:
-    with CaptureQueriesContext(connection) as done:
-        assert set(latest_runs([many])) == {many.id}
-    assert len(done.captured_queries) == 2
-    assert all(rows_read_by(query["sql"]) < 30 for query in done.captured_queries)
+ASKED: list[tuple[Selection, Order]] = [
+    *((selection, NEWEST) for selection in [*COMBINATIONS, *FURTHER]),
+    *((selection, OLDEST) for selection in [*COMBINATIONS[::3], *FURTHER]),
+]
+
+
+def test_whatever_a_list_is_filtered_by_a_page_reads_a_bounded_number_of_rows(
+    many: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No filter scans or sorts a partition: a window for its end, one for what passes, a page, what waits."""
+    monkeypatch.setattr(pages, "WINDOW", WINDOW)
+    monkeypatch.setattr(pages, "TIME_S", 0.0)
+    waiting = DAYS * ROWS_A_DAY // 1000 + 1
+    for selection, order in ASKED:
+        asked = replace(selection, job_id=many.id) if selection.job_id else selection
+        with CaptureQueriesContext(connection) as done:
+            listed(asked, limit=20, order=order)
+        parts = len(asked.teams or ()) or 1
+        most = parts * (2 * WINDOW + waiting) + 3 * 21
+        read = 0
+        for query in done.captured_queries:
+            plan = plan_of(query["sql"])
+            scanned = [node for node in plan if node["Node Type"] == "Seq Scan"]
+            assert all(node["Actual Rows"] < 50 for node in scanned), (asked, scanned)
+            sorted_ = [node for node in plan if node["Node Type"] == "Sort"]
+            assert all(node["Plans"][0]["Actual Rows"] <= most for node in sorted_), (asked, sorted_)
+            read += rows_read_by(query["sql"])
+        assert read <= most, (asked, read, most)

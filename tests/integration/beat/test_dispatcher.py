@@ -16,7 +16,7 @@ from beat.dispatcher import Dispatcher, DispatchTimes
 from beat.ownership import Ownership
 from executions.bus.connection import connect
 from executions.bus.publishing import EventPublisher, RunPublisher
-from executions.bus.topology import RECORDER, event_queue, work_queue
+from executions.bus.topology import RECORDER, RUNS, declare, event_queue, work_queue
 from executions.entries import Entry, spec_head
 from executions.events import Event, decode
 from executions.ids import execution_id
@@ -25,16 +25,16 @@ from executions.states import EventType
 from executions.window import Window
 from executions.worker.assignments import read_arguments
 from scheduler_project.kernel.clock import monotonic, utcnow
+from tests.integration.counting_store import CountingStore
 from tests.integration.making import SPEC, entry_for
 from tests.integration.proxy import TcpProxy, proxy_before
 
-QUEUE = "runs-of-the-dispatcher"
 LEASE = timedelta(milliseconds=300)
 
 
 @pytest.fixture
 def runs() -> Iterator[RunPublisher]:
-    found = RunPublisher("executions.run", QUEUE, "test")
+    found = RunPublisher("executions.run", "test")
     delete_queues()
     yield found
     found.close()
@@ -42,7 +42,7 @@ def runs() -> Iterator[RunPublisher]:
 
 def delete_queues() -> None:
     with connect() as connection, connection.channel() as channel:
-        for queue in (QUEUE, RECORDER):
+        for queue in (RUNS, RECORDER):
             channel.queue_delete(queue)  # type: ignore[attr-defined]
 
 
@@ -55,9 +55,14 @@ def wanted() -> list[tuple[int, bytes]]:
 def dispatcher(
     window: Window, ownership: Ownership, runs: RunPublisher, wanted: list[tuple[int, bytes]]
 ) -> Iterator[Dispatcher]:
-    times = DispatchTimes(LEASE, timedelta(minutes=5))
+    times = DispatchTimes(LEASE, timedelta(minutes=5), timedelta(minutes=2))
     found = Dispatcher(
-        window, ownership, runs, EventPublisher(), times, lambda shard, head: wanted.append((shard, head))
+        window,
+        ownership.owned,
+        runs,
+        EventPublisher(),
+        times,
+        lambda shard, head: wanted.append((shard, head)),
     )
     yield found
     found.close()
@@ -78,7 +83,7 @@ def drain(queue: Any) -> list[Any]:
 
 
 def sent_runs() -> list[UUID]:
-    bodies = [json.loads(message.body)[1] for message in drain(work_queue(QUEUE))]
+    bodies = [json.loads(message.body)[1] for message in drain(work_queue(RUNS))]
     return [read_arguments(arguments).execution_id for arguments in bodies]
 
 
@@ -104,6 +109,23 @@ def test_what_is_due_is_sent_cleared_noted_and_said(dispatcher: Dispatcher, wind
     assert sent_runs() == []
 
 
+def test_a_beat_that_stalled_for_a_lease_publishes_nothing_of_what_it_had_popped(
+    dispatcher: Dispatcher, window: Window, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send_one(dispatcher, window)
+    sent_runs()
+    entries = due_entries(3)
+    window.add(entries, {SPEC.id: SPEC.canonical})
+    readings = iter([0.0])
+    monkeypatch.setattr(dispatching, "monotonic", lambda: next(readings, LEASE.total_seconds()))
+    dispatcher.tick()
+    assert sent_runs() == []
+    assert places(window, entries) == [(True, False)] * 3
+    monkeypatch.undo()
+    tick_until_sent(dispatcher, window, entries, 3)
+    assert sorted(sent_runs()) == sorted(entry.execution_id for entry in entries)
+
+
 def narrow_queue(name: str) -> Queue:
     """A work queue with room for one run: RabbitMQ refuses the others."""
     room = {"x-max-length": 1, "x-overflow": "reject-publish"}
@@ -111,9 +133,10 @@ def narrow_queue(name: str) -> Queue:
 
 
 def test_what_is_refused_stays_in_flight_and_goes_out_after_its_lease(
-    dispatcher: Dispatcher, window: Window, monkeypatch: pytest.MonkeyPatch
+    dispatcher: Dispatcher, window: Window
 ) -> None:
-    monkeypatch.setattr(dispatcher._runs, "_queue", narrow_queue(QUEUE))
+    with connect() as connection, connection.channel() as channel:
+        declare(narrow_queue(RUNS), channel)
     entries = due_entries(3)
     window.add(entries, {SPEC.id: SPEC.canonical})
     dispatcher.tick()
@@ -164,7 +187,7 @@ def rabbitmq(settings: Any) -> Iterator[TcpProxy]:
         yield proxy
 
 
-def test_a_broker_that_is_away_marks_nothing_as_sent(
+def test_while_the_broker_is_away_nothing_is_popped(
     rabbitmq: TcpProxy, dispatcher: Dispatcher, window: Window
 ) -> None:
     send_one(dispatcher, window)
@@ -172,20 +195,21 @@ def test_a_broker_that_is_away_marks_nothing_as_sent(
     window.add(entries, {SPEC.id: SPEC.canonical})
     rabbitmq.go_away()
     assert dispatcher.tick() == dispatching.UNAVAILABLE_S
-    assert places(window, entries) == [(True, False)] * 2
+    assert places(window, entries) == [(False, False)] * 2
     rabbitmq.come_back()
     tick_until_sent(dispatcher, window, entries, 2)
 
 
-def test_a_run_whose_spec_is_missing_waits_in_flight_until_it_is_brought(
-    dispatcher: Dispatcher, window: Window, wanted: list[tuple[int, bytes]]
+@pytest.mark.parametrize("kept", [None, b"", b"{", b"[]", b'"a"', b"\xff"])
+def test_a_run_whose_spec_is_missing_or_spoilt_waits_in_flight_until_it_is_brought(
+    dispatcher: Dispatcher, window: Window, wanted: list[tuple[int, bytes]], kept: bytes | None
 ) -> None:
     entries = due_entries(1)
-    window.add(entries, {})
+    window.add(entries, {} if kept is None else {SPEC.id: kept})
     dispatcher.tick()
     assert wanted == [(3, spec_head(SPEC.id))]
     assert places(window, entries) == [(True, False)]
-    window.put_specs(3, {SPEC.id: SPEC.canonical})
+    window.put({}, {3: {spec_head(SPEC.id): SPEC.canonical}})
     tick_until_sent(dispatcher, window, entries, 1)
     assert sent_runs() == [entries[0].execution_id]
 
@@ -220,3 +244,62 @@ def test_a_tick_takes_no_more_than_it_can_publish_within_a_lease(
     assert dispatcher.tick() == 0.0
     left = window.pop(shards, timedelta(minutes=1), len(entries))
     assert [len(due.runs) for due in left] == [1] * len(shards)
+
+
+def test_a_thousand_runs_cost_three_round_trips_and_one_event(
+    settings: Any, ownership: Ownership, runs: RunPublisher, window: Window
+) -> None:
+    """Of 16 shards and a thousand jobs; two round trips where their RunSpecs are known."""
+    store = CountingStore(settings.REDIS_URL, settings.PUNCTUAL_NAMESPACE)
+    events = EventPublisher()
+    times = DispatchTimes(timedelta(seconds=30), timedelta(minutes=5), timedelta(minutes=2))
+    dispatcher = Dispatcher(Window(store), ownership.owned, runs, events, times, lambda *_: None)
+    specs = [replace(SPEC, command=str(n)) for n in range(1000)]
+    for round_trips in (3, 2):
+        entries = [due_entries(1, spec, n % 16)[0] for n, spec in enumerate(specs)]
+        window.add(entries, {spec.id: spec.canonical for spec in specs})
+        store.reset()
+        assert dispatcher.tick() > 0
+        assert store.round_trips == round_trips
+        assert len(sent_runs()) == 1000
+        assert [len(decode(message.body)) for message in drain(event_queue(RECORDER))] == [1000]
+    dispatcher.close()
+    store.close()
+
+
+def test_while_more_is_due_a_batch_is_settled_when_the_next_is_written(
+    dispatcher: Dispatcher, window: Window, ownership: Ownership, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dispatching, "MOST_A_TICK", len(ownership.owned()))
+    first, second = ([due_entries(1, shard=shard)[0] for shard in ownership.owned()] for _ in range(2))
+    window.add([*first, *second], {SPEC.id: SPEC.canonical})
+    assert dispatcher.tick() == 0.0
+    assert sorted(places(window, [*first, *second])) == [(False, False)] * 16 + [(True, False)] * 16
+    assert dispatcher.tick() > 0.0
+    assert places(window, [*first, *second]) == [(False, True)] * 32
+    assert len(sent_runs()) == 32
+
+
+def test_what_is_written_when_a_beat_ends_is_settled(
+    dispatcher: Dispatcher, window: Window, ownership: Ownership, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dispatching, "MOST_A_TICK", len(ownership.owned()))
+    entries = due_entries(2)
+    window.add(entries, {SPEC.id: SPEC.canonical})
+    assert dispatcher.tick() == 0.0
+    dispatcher.close()
+    assert sorted(places(window, entries)) == [(False, False), (False, True)]
+
+
+def test_batches_of_a_connection_that_broke_go_out_after_their_leases(
+    rabbitmq: TcpProxy, dispatcher: Dispatcher, window: Window, ownership: Ownership, monkeypatch: Any
+) -> None:
+    send_one(dispatcher, window)
+    monkeypatch.setattr(dispatching, "MOST_A_TICK", len(ownership.owned()))
+    entries = due_entries(3)
+    window.add(entries, {SPEC.id: SPEC.canonical})
+    assert dispatcher.tick() == 0.0
+    rabbitmq.cut()
+    assert dispatcher.tick() == dispatching.UNAVAILABLE_S
+    tick_until_sent(dispatcher, window, entries, 3)
+    assert {entry.execution_id for entry in entries} <= set(sent_runs())

@@ -12,6 +12,8 @@ from beat.entries import PeriodicEntries
 from executions.store import Store, StoreUnavailable
 from scheduler_project.kernel.clock import ManualClock
 
+ON_A_CLUSTER_TOO = True
+
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
 
 

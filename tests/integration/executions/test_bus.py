@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
-from io import StringIO
 from typing import Any
 from urllib.parse import urlsplit
 from uuid import uuid4
 
 import pytest
-from django.core.management import call_command
 from django.db.utils import DataError, IntegrityError
 from redis import Redis
 
@@ -22,71 +18,24 @@ from executions.auditor import auditor
 from executions.bus import consuming
 from executions.bus.connection import BusUnavailable, broker_errors, connect
 from executions.bus.consuming import BatchConsumer, Handle
-from executions.bus.dead_letters import dead_letters
-from executions.bus.depth import messages_waiting
-from executions.bus.publishing import (
-    DECLARE_AGAIN_S,
-    ConfirmedPublisher,
-    EventPublisher,
-    RunMessage,
-    RunPublisher,
-)
+from executions.bus.dead_queue import dead_queue
+from executions.bus.publishing import DECLARE_AGAIN_S, EventPublisher
 from executions.bus.topology import (
     AUDITOR,
-    DEAD,
+    HEARTBEAT_S,
     RECORDER,
-    dead_letter_queue,
     event_queue,
-    transport_options,
-    work_queue,
 )
 from executions.events import Event, encode
 from executions.models import Execution, ExecutionEvent
 from executions.recorder import recorder
-from executions.store import Store
+from scheduler_project.celery import app
 from scheduler_project.kernel.clock import monotonic
 from scheduler_project.kernel.errors import InvalidValue, RetryableError
-from scheduler_project.kernel.texts import control_character
+from tests.integration.broker_proxies import AmqpProxy
+from tests.integration.executions.brokers import assert_waiting, purge, use_broker
 from tests.integration.making import COMPLETED, STARTED, make_runs, said
 from tests.integration.proxy import TcpProxy
-
-WORK = "runs-of-a-test"
-
-
-def use_broker(settings: Any, url: str) -> None:
-    settings.BROKER_URL = url
-    settings.CELERY_BROKER_TRANSPORT_OPTIONS = transport_options(url, settings.PUNCTUAL_NAMESPACE)
-    broker_errors.cache_clear()
-
-
-def purge() -> None:
-    with connect() as connection, connection.channel() as channel:
-        for queue in (RECORDER, AUDITOR, DEAD, WORK):
-            if connection.transport.driver_type == "amqp":
-                channel.queue_delete(queue)  # type: ignore[attr-defined]
-            else:
-                channel.queue_purge(queue)  # type: ignore[attr-defined]
-
-
-@pytest.fixture(params=["rabbitmq", "redis"])
-def broker(request: pytest.FixtureRequest, settings: Any, store: Store) -> Iterator[str]:
-    if request.param == "redis":
-        use_broker(settings, settings.REDIS_URL)
-    purge()
-    yield str(request.param)
-    broker_errors.cache_clear()
-
-
-@pytest.fixture
-def rabbitmq(settings: Any) -> Iterator[TcpProxy]:
-    """A proxy before RabbitMQ, through which everything goes."""
-    address = urlsplit(settings.BROKER_URL.replace("pyamqp", "amqp"))
-    proxy = TcpProxy(address.hostname or "", address.port or 5672)
-    use_broker(settings, settings.BROKER_URL.replace(f":{address.port or 5672}", f":{proxy.port}"))
-    purge()
-    yield proxy
-    proxy.close()
-    broker_errors.cache_clear()
 
 
 @pytest.fixture
@@ -109,13 +58,6 @@ def consume() -> Iterator[Callable[..., BatchConsumer]]:
         consumer.close()
 
 
-@pytest.fixture
-def runs() -> Iterator[RunPublisher]:
-    found = RunPublisher("executions.run", WORK, "test")
-    yield found
-    found.close()
-
-
 @pytest.fixture(autouse=True)
 def short_idle(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(consuming, "IDLE_S", 0.2)
@@ -132,14 +74,6 @@ def run_until(
         (work or BatchConsumer.run_once)(consumer)
 
 
-def assert_waiting(number: int, *queues: str) -> None:
-    """A quorum queue counts with a delay."""
-    deadline = monotonic() + 10
-    while (found := messages_waiting(queues)) != number:
-        assert monotonic() < deadline, found
-        time.sleep(0.05)
-
-
 def assert_empty(queue: str) -> None:
     """Nothing is left, nor has come back from a consumer that ended."""
     with connect() as connection, connection.channel() as channel:
@@ -148,20 +82,8 @@ def assert_empty(queue: str) -> None:
 
 def buried() -> list[tuple[str, str, str]]:
     """What the dead-letter queue holds: body, queue, reason."""
-    with dead_letters(100) as letters:
-        return [(letter.body, letter.queue, letter.reason) for letter in letters]
-
-
-def test_a_dead_letter_that_is_listed_does_not_command_the_terminal(broker: str) -> None:
-    target = dead_letter_queue()
-    letters = ConfirmedPublisher(target)
-    headers = {"queue": "\x1b[2J\u202e", "reason": "\x1b[31m", "buried_at": "\x07"}
-    letters.send(b"\x1b]0;x", exchange=target.exchange.name, routing_key=target.routing_key, headers=headers)
-    letters.close()
-    listed = StringIO()
-    call_command("dead_letters", stdout=listed)
-    assert "1 dead letter;" in listed.getvalue()
-    assert control_character(listed.getvalue().replace("\n", "")) == ""
+    with dead_queue(100) as found:
+        return [(letter.text, letter.queue, letter.reason) for letter in found.letters]
 
 
 # Consuming
@@ -271,9 +193,9 @@ def test_a_dead_letter_is_replayed_to_the_queue_that_it_came_from(
     first = consume(lambda: BatchConsumer(AUDITOR, refuse(DataError("too long"), event, refused)))
     run_until(first, lambda: bool(buried()))
     first.close()
-    with dead_letters(10) as letters:
-        for letter in letters:
-            letter.replay()
+    with dead_queue(10) as found:
+        for held in found.held:
+            found.replay(held)
     run_until(consume(lambda: BatchConsumer(AUDITOR, seen.extend)), lambda: bool(seen))
     assert seen == [event]
     assert buried() == []
@@ -318,6 +240,53 @@ def test_what_is_in_hand_returns_to_the_queue_when_the_consumer_ends(
     assert seen == [event]
 
 
+def test_what_comes_while_a_connection_ends_is_not_taken_for_what_comes_over_the_next(
+    broker: str, publisher: EventPublisher, consume: Callable[..., BatchConsumer]
+) -> None:
+    """It could not be acknowledged: its batch would be handled, and its connection given up, for ever."""
+    events = [said(STARTED, uuid4()) for _ in range(20)]
+    for event in events:
+        publisher.publish(encode([event]))
+    seen: list[Event] = []
+    consumer = consume(lambda: BatchConsumer(RECORDER, seen.extend))
+    consumer._connect()
+    time.sleep(0.3)  # they have arrived, and nobody has read them
+    consumer.close()
+    run_until(consumer, lambda: len(seen) >= 20)
+    assert sorted(event.execution_id for event in seen) == sorted(event.execution_id for event in events)
+    consumer.close()
+    assert_empty(RECORDER)
+
+
+def test_a_connection_lives_while_its_batch_waits_for_the_database(
+    rabbitmq: TcpProxy,
+    publisher: EventPublisher,
+    consume: Callable[..., BatchConsumer],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(consuming, "HEARTBEAT_S", 2)
+    working: list[bool] = []
+    connections: set[Any] = set()
+
+    def handle(batch: list[Event]) -> None:
+        if not working:
+            raise RetryableError("away")
+
+    publisher.publish(encode([said(STARTED, uuid4())]))
+    consumer = consume(lambda: BatchConsumer(RECORDER, handle))
+    until = monotonic() + 6.0
+    while monotonic() < until:
+        with suppress(RetryableError):
+            consumer.run_once()
+        connections.add(consumer._connection)
+        time.sleep(0.5)
+    assert len(connections) == 1
+    working.append(True)
+    consumer.run_once()
+    consumer.close()
+    assert_empty(RECORDER)
+
+
 @pytest.mark.django_db(transaction=True)
 def test_recorder_and_auditor_turn_events_into_rows(
     broker: str, publisher: EventPublisher, consume: Callable[..., BatchConsumer]
@@ -334,36 +303,7 @@ def test_recorder_and_auditor_turn_events_into_rows(
     run_until(consume(auditor), lambda: ExecutionEvent.objects.filter(execution_id__in=ran).count() == 100)
 
 
-# Publishing runs
-
-
-def messages(number: int) -> list[RunMessage]:
-    return [RunMessage(f"{n}:1", {"execution": str(n), "attempt": 1}) for n in range(number)]
-
-
-def test_every_message_of_a_large_batch_is_confirmed(broker: str, runs: RunPublisher) -> None:
-    for size in (1, 4000, 1500, 0):
-        assert runs.publish(messages(size)) == set()
-    assert_waiting(5501, WORK)
-
-
-def test_a_message_is_a_celery_task(broker: str, runs: RunPublisher) -> None:
-    runs.publish(messages(1))
-    with connect() as connection, connection.channel() as channel:
-        message: Any = work_queue(WORK).bind(channel).get()
-        message.ack()
-    assert (message.headers["task"], message.headers["id"]) == ("executions.run", "0:1")
-    assert json.loads(message.body)[1] == {"execution": "0", "attempt": 1}
-
-
-def test_runs_for_a_queue_that_has_gone_are_refused_and_then_it_is_made_anew(
-    rabbitmq: TcpProxy, runs: RunPublisher
-) -> None:
-    assert runs.publish(messages(3)) == set()
-    purge()
-    assert runs.publish(messages(5)) == {0, 1, 2, 3, 4}
-    assert runs.publish(messages(5)) == set()
-    assert_waiting(5, WORK)
+# Publishing events
 
 
 def test_an_event_reaches_a_queue_that_was_deleted_under_its_publisher(
@@ -400,31 +340,15 @@ def wait_for_declaration(publisher: EventPublisher) -> None:
 
 
 def test_a_connection_that_is_cut_is_said_to_be_and_the_next_one_works(
-    rabbitmq: TcpProxy, runs: RunPublisher, publisher: EventPublisher
+    rabbitmq: TcpProxy, publisher: EventPublisher
 ) -> None:
     body = encode([said(STARTED, uuid4())])
-    assert runs.publish(messages(3)) == set()
     publisher.publish(body)
     rabbitmq.cut()
     with pytest.raises(BusUnavailable, match="BROKER_URL"):
-        runs.publish(messages(3))
-    with pytest.raises(BusUnavailable, match="BROKER_URL"):
         publisher.publish(body)
-    rabbitmq.go_away()
-    with pytest.raises(BusUnavailable):
-        runs.publish(messages(3))
-    rabbitmq.come_back()
-    assert runs.publish(messages(3)) == set()
     publisher.publish(body)
     assert_waiting(2, RECORDER)
-
-
-def test_a_connection_that_is_cut_in_the_middle_of_a_batch(rabbitmq: TcpProxy, runs: RunPublisher) -> None:
-    assert runs.publish(messages(1)) == set()
-    threading.Timer(0.1, rabbitmq.cut).start()
-    with pytest.raises(BusUnavailable):
-        runs.publish(messages(20_000))
-    assert runs.publish(messages(10)) == set()
 
 
 def test_a_consumer_whose_connection_is_cut_gets_everything_from_the_next(
@@ -442,3 +366,57 @@ def test_a_consumer_whose_connection_is_cut_gets_everything_from_the_next(
     publisher.publish(encode([second]))
     run_until(consumer, lambda: second in seen)
     assert {event.id for event in seen} == {first.id, second.id}  # an acknowledgement may be cut off too
+
+
+@pytest.mark.parametrize("hand", [False, True], ids=["idle", "after a batch"])
+def test_a_consumer_whose_connection_says_nothing_any_more_finds_out(
+    settings: Any,
+    publisher: EventPublisher,
+    consume: Callable[..., BatchConsumer],
+    monkeypatch: pytest.MonkeyPatch,
+    hand: bool,
+) -> None:
+    monkeypatch.setattr(consuming, "ASK_S", 0.1)
+    address = urlsplit(settings.BROKER_URL)
+    proxy = AmqpProxy(address.hostname or "", address.port or 0)
+    settings.CELERY_BROKER_TRANSPORT_OPTIONS = {"read_timeout": 0.5, "write_timeout": 0.5}
+    settings.BROKER_URL = settings.BROKER_URL.replace(f":{address.port}", f":{proxy.port}", 1)
+    seen: list[Event] = []
+    consumer = consume(lambda: BatchConsumer(RECORDER, seen.extend))
+    consumer.run_once()
+    if hand:
+        publisher.publish(encode([said(STARTED, uuid4())]))
+        run_until(consumer, lambda: bool(seen))
+    proxy.hold()
+    with pytest.raises(BusUnavailable):
+        for _ in range(3):
+            consumer.run_once()
+    proxy.let_go()
+    event = said(COMPLETED, uuid4())
+    publisher.close()
+    publisher.publish(encode([event]))
+    run_until(consumer, lambda: event in seen)
+    consumer.close()
+    proxy.close()
+
+
+def test_a_consumer_whose_queue_is_gone_makes_it_anew(
+    rabbitmq: TcpProxy, consume: Callable[..., BatchConsumer], publisher: EventPublisher
+) -> None:
+    seen: list[Event] = []
+    consumer = consume(lambda: BatchConsumer(RECORDER, seen.extend))
+    consumer.run_once()
+    purge()
+    with pytest.raises(BusUnavailable):
+        for _ in range(10):
+            consumer.run_once()
+    consumer.run_once()
+    publisher.publish(encode([said(STARTED, uuid4())]))
+    run_until(consumer, lambda: bool(seen))
+
+
+def test_a_worker_s_connection_is_given_up_soon_after_it_has_frozen(settings: Any) -> None:
+    """RabbitMQ hands what it holds to another after two to three heartbeats, as both sides agree on them."""
+    connection = app.connection_for_read(url=settings.BROKER_URL, heartbeat=app.conf.broker_heartbeat)
+    with connection.ensure_connection():
+        assert connection.get_heartbeat_interval() == HEARTBEAT_S

@@ -9,7 +9,7 @@ from django.db import connection
 
 from executions.auditor import auditor
 from executions.bus.consuming import BatchConsumer
-from executions.bus.dead_letters import dead_letters
+from executions.bus.dead_queue import dead_queue
 from executions.bus.publishing import EventPublisher
 from executions.database import DatabaseUnavailable
 from executions.events import encode
@@ -41,8 +41,8 @@ def test_a_database_that_cannot_serve_costs_no_event(
     consumer.run_once()
     consumer.close()
     publisher.close()
-    with dead_letters(1) as letters:
-        assert not letters
+    with dead_queue(1) as found:
+        assert not found.letters
     if service is recorder:
         assert Execution.objects.get(id=run).state == "Completed Normally"
     assert service is recorder or ExecutionEvent.objects.filter(execution_id=run).count() == 1

@@ -15,6 +15,8 @@ from executions.window import Window
 from scheduler_project.kernel.clock import from_millis
 from tests.integration.making import SPEC
 
+ON_A_CLUSTER_TOO = True
+
 LEASE = timedelta(seconds=30)
 RUN = execution_id(UUID(int=7), from_millis(0), "schedule", 3)
 
@@ -67,7 +69,7 @@ def test_what_was_sent_in_vain_does_not_count_as_sent(window: Window, claims: Cl
     entry = Entry(execution_id=RUN, spec_id=SPEC.id, attempt=1, due=now)
     window.add([entry], {})
     (due,) = window.pop([3], LEASE, 10)
-    window.confirm(3, due.runs, now, timedelta(minutes=5))
+    window.confirm(due.runs, now, timedelta(minutes=5))
     fence(window.store, [(RUN, 1, 1)])
     assert window.locate([entry])[0].sent_at == now
     claims.claim(RUN, 1)

@@ -8,11 +8,12 @@ import pytest
 from django.db import IntegrityError, connection, transaction
 
 from beat.queries import SWEEPS
+from executions.history import append_history
 from executions.ids import lowest_id
 from executions.models import Execution, ExecutionEvent
 from executions.partitions import EVENTS, EXECUTIONS, maintain, partition_name, partitions_of
 from executions.states import State
-from executions.transitions import append_history, insert, record
+from executions.transitions import insert, record
 from tests.integration.executions.test_transitions import in_threads
 from tests.integration.making import COMPLETED, STARTED, make_run, make_runs, new_run, said, stored_spec
 

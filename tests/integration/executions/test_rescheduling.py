@@ -10,6 +10,7 @@ from uuid import UUID, uuid4
 import pytest
 from django.db import connection
 
+from access.policy import System
 from executions.claims import Claimed, Claims
 from executions.entries import Entry, Popped
 from executions.models import Execution, ExecutionEvent
@@ -52,7 +53,7 @@ def pop(window: Window) -> list[Popped]:
 
 
 def send(window: Window, runs: list[Popped], now: datetime) -> None:
-    window.confirm(3, runs, now, 10 * HOUR)
+    window.confirm(runs, now, 10 * HOUR)
 
 
 def claim(window: Window, run: Popped) -> Claimed:
@@ -65,14 +66,14 @@ def next_due(window: Window) -> datetime | None:
 
 def test_a_run_in_its_bucket_is_moved_to_later(window: Window, now: datetime) -> None:
     run = run_due(now, now)
-    assert reschedule_execution(run, now + 2 * 60 * SECOND, "mia", now) == now + 120 * SECOND
+    assert reschedule_execution(run, now + 2 * 60 * SECOND, System("mia"), now) == now + 120 * SECOND
     assert pop(window) == []
     assert next_due(window) == from_millis(entry_of(run).score)
 
 
 def test_a_run_in_its_bucket_is_moved_to_now(window: Window, now: datetime) -> None:
     run = run_due(now + 200 * SECOND, now)
-    reschedule_execution(run, now - HOUR, "mia", now)
+    reschedule_execution(run, now - HOUR, System("mia"), now)
     assert [(item.execution_id, item.generation) for item in pop(window)] == [(run, 2)]
     assert next_due(window) is None
 
@@ -80,7 +81,7 @@ def test_a_run_in_its_bucket_is_moved_to_now(window: Window, now: datetime) -> N
 def test_a_run_in_flight_is_moved_to_later(window: Window, now: datetime) -> None:
     run = run_due(now, now)
     (old,) = window.pop([3], timedelta(0), 100)[0].runs
-    reschedule_execution(run, now + 120 * SECOND, "mia", now)
+    reschedule_execution(run, now + 120 * SECOND, System("mia"), now)
     assert pop(window) == []  # its lease has ended
     assert claim(window, old) is Claimed.STALE
 
@@ -90,20 +91,20 @@ def test_a_run_that_is_queued_is_moved_out_of_the_window_and_back(window: Window
     (old,) = pop(window)
     send(window, [old], now)
     record([said(QUEUED, run)], now)
-    reschedule_execution(run, now + 5 * HOUR, "mia", now)
+    reschedule_execution(run, now + 5 * HOUR, System("mia"), now)
     row = Execution.objects.get(id=run)
     assert (row.check_at, row.queued_at) == (now + 5 * HOUR, None)
     assert claim(window, old) is Claimed.STALE
     record([said(QUEUED, run)], now)  # of the first time it was sent: late, and void
     assert Execution.objects.get(id=run).check_at == now + 5 * HOUR
-    reschedule_execution(run, now, "mia", now)
+    reschedule_execution(run, now, System("mia"), now)
     (new,) = pop(window)
     assert claim(window, new) is Claimed.WON
 
 
 def test_a_run_keeps_its_id_and_its_history_says_who_moved_it(now: datetime) -> None:
     run = run_due(now + 3 * HOUR, now)
-    reschedule_execution(run, now + HOUR, "mia", now)
+    reschedule_execution(run, now + HOUR, System("mia"), now)
     row = Execution.objects.get(id=run)
     assert (row.scheduled_for, row.check_at) == (now + 3 * HOUR, now + HOUR)
     assert row.reason == "rescheduled"
@@ -118,11 +119,11 @@ def test_what_does_not_wait_is_not_moved(window: Window, now: datetime) -> None:
     record([said(STARTED, active), said(STARTED, ended), said(COMPLETED, ended)], now)
     for run, words in ((claimed, "begun"), (active, "Active"), (ended, "Completed Normally")):
         with pytest.raises(Conflict, match=words):
-            reschedule_execution(run, now + HOUR, "mia", now)
+            reschedule_execution(run, now + HOUR, System("mia"), now)
     with pytest.raises(NotFound):
-        reschedule_execution(uuid4(), now, "mia", now)
+        reschedule_execution(uuid4(), now, System("mia"), now)
     with pytest.raises(InvalidFields):
-        reschedule_execution(claimed, now + 100_000 * HOUR, "mia", now)
+        reschedule_execution(claimed, now + 100_000 * HOUR, System("mia"), now)
 
 
 def test_a_run_is_claimed_or_moved_but_never_both(window: Window, now: datetime) -> None:
@@ -144,7 +145,7 @@ def _claim(window: Window, run: Popped, barrier: threading.Barrier) -> Claimed:
 def _move(run: UUID, now: datetime, barrier: threading.Barrier) -> str:
     try:
         barrier.wait()
-        reschedule_execution(run, now + HOUR, "mia", now)
+        reschedule_execution(run, now + HOUR, System("mia"), now)
     except Conflict:
         return "refused"
     finally:

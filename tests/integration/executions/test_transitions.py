@@ -13,11 +13,12 @@ from django.db import IntegrityError, connection, transaction
 
 from executions import planning
 from executions.events import REATTACHED
+from executions.history import append_history
 from executions.models import Execution, ExecutionEvent
 from executions.planning import EndedRun, NewExecution, Progress
 from executions.queries import TRANSITIONS
 from executions.states import EventType, State
-from executions.transitions import append_history, insert, postpone, record, request_cancel
+from executions.transitions import insert, postpone, record, request_cancel
 from scheduler_project.kernel.clock import utcnow
 from tests.integration.making import (
     CANCELLED,

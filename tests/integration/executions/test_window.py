@@ -16,6 +16,8 @@ from executions.window import Window
 from scheduler_project.kernel.clock import from_millis
 from tests.integration.making import SPEC, entry_for
 
+ON_A_CLUSTER_TOO = True
+
 SHARD = 3
 LEASE = timedelta(seconds=30)
 MINUTE = timedelta(minutes=1)
@@ -102,12 +104,28 @@ def test_what_the_broker_has_is_noted_as_sent_and_not_given_back(window: Window,
     assert [(place.in_flight, place.sent_at) for place in window.locate([item])] == [(False, None)]
     (due,) = window.pop([SHARD], timedelta(milliseconds=50), 10)
     assert window.locate([item])[0].in_flight
-    window.confirm(SHARD, due.runs, now, MINUTE)
+    window.confirm(due.runs, now, MINUTE)
     (place,) = window.locate([item])
     assert (place.in_flight, place.sent_at) == (False, now)
     time.sleep(0.06)
     assert popped(window) == []
-    window.confirm(SHARD, [], now, MINUTE)
+    window.confirm([], now, MINUTE)
+
+
+def test_a_recheck_that_is_sent_is_not_noted_so_that_what_takes_its_run_up_is(
+    window: Window, now: datetime
+) -> None:
+    items = [
+        entry(now, flags=flags) for flags in (Flag.RECHECK, Flag.RECHECK | Flag.PASSED_ON, Flag.REATTACH)
+    ]
+    window.add(items, {})
+    (due,) = window.pop([SHARD], LEASE, 10)
+    window.confirm(due.runs, now, MINUTE)
+    assert [(place.in_flight, place.sent_at) for place in window.locate(items)] == [
+        (False, None),
+        (False, None),
+        (False, now),
+    ]
 
 
 def test_sent_is_forgotten_after_its_time(window: Window, now: datetime) -> None:
@@ -115,7 +133,7 @@ def test_sent_is_forgotten_after_its_time(window: Window, now: datetime) -> None
         item = entry(now)
         window.add([item], {})
         (due,) = window.pop([SHARD], LEASE, 10)
-        window.confirm(SHARD, due.runs, now - n * MINUTE, timedelta(seconds=59))
+        window.confirm(due.runs, now - n * MINUTE, timedelta(seconds=59))
         if n == 2:
             first = item
     assert window.locate([first])[0].sent_at is None
@@ -150,11 +168,11 @@ def test_a_removed_run_is_neither_waiting_nor_in_flight(window: Window, now: dat
 def test_specs_lie_beside_the_runs_that_need_them(window: Window, now: datetime) -> None:
     item, head = entry(now), spec_head(SPEC.id)
     window.add([item], {SPEC.id: SPEC.canonical})
-    assert window.specs(SHARD, [head, b"unknown!"]) == {head: SPEC.canonical}
-    assert window.specs(4, [head]) == {}
-    window.put_specs(4, {SPEC.id: SPEC.canonical})
-    assert window.specs(4, [head]) == {head: SPEC.canonical}
-    assert window.specs(SHARD, []) == {}
+    assert window.specs({SHARD: [head, b"unknown!"]}) == {head: SPEC.canonical}
+    assert window.specs({4: [head]}) == {}
+    window.put({}, {4: {spec_head(SPEC.id): SPEC.canonical}})
+    assert window.specs({4: [head]}) == {head: SPEC.canonical}
+    assert window.specs({SHARD: []}) == {}
 
 
 def test_the_loaded_mark_is_one_of_each_shard_and_gone_with_the_data(
@@ -170,7 +188,7 @@ def test_emptied_redis_forgets_its_scripts_and_the_next_pop_works(
     window: Window, store: Store, now: datetime
 ) -> None:
     window.add([entry(now)], {})
-    store.batch(lambda pipe: pipe.script_flush())
+    store._redis.script_flush()
     assert len(popped(window)) == 1
 
 
@@ -196,3 +214,10 @@ def test_a_wrong_type_in_redis_is_no_crash_of_another_kind(
     store.batch(lambda pipe: pipe.set(store.key(SHARD, "buckets"), "text"))
     with pytest.raises(StoreUnavailable):
         window.pop([SHARD], LEASE, 1)
+
+
+def test_each_server_says_how_much_memory_it_has_used(store: Store) -> None:
+    found = store.servers("memory")
+    assert len(found) in (1, 3)
+    assert all(facts["used_memory"] > 0 and "role" not in facts for facts in found.values())
+    assert all(facts["role"] == "master" for facts in store.servers().values())

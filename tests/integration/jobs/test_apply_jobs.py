@@ -16,7 +16,7 @@ from django.db import connection
 
 from executions.models import Execution
 from executions.store import Store
-from jobs.models import Job
+from jobs.models import Job, Pool
 from scheduler_project.kernel.clock import utcnow
 from scheduler_project.kernel.texts import control_character
 from scheduler_project.standalone.options import BASE_DIR
@@ -90,7 +90,7 @@ def test_declared_jobs_are_made_with_their_first_runs(written: Writing) -> None:
     assert nightly["schedule"]["timezone"] == "Europe/Berlin"
     assert (nightly["retries"], beat["retries"]) == (0, 3)
     assert {nightly["managed_by"], beat["managed_by"]} == {"apply_jobs"}
-    assert nightly["created_by"] == "apply_jobs"
+    assert nightly["created_by"] == "manage.py apply_jobs"  # a blank: no user is called so
     waiting = Execution.objects.filter(state="Waiting").values_list("job_id", flat=True)
     assert set(waiting) == {nightly["id"], beat["id"]}
 
@@ -253,6 +253,14 @@ def test_pruning_by_files_that_declare_nothing_is_refused(written: Writing) -> N
     assert len(jobs()) == 2
 
 
+@pytest.mark.parametrize("origin", ["", " "])
+def test_an_empty_origin_is_that_of_everybody_elses_jobs(written: Writing, origin: str) -> None:
+    path = written(TWO)
+    apply(path)
+    with pytest.raises(CommandError, match=f"--origin: {origin!r} is not an origin"):
+        apply(path, "--origin", origin, "--prune")
+
+
 def test_a_name_that_was_archived_can_be_declared_again(written: Writing) -> None:
     path = written(TWO)
     apply(path)
@@ -278,3 +286,80 @@ def test_the_example_applies_and_is_then_as_declared() -> None:
     assert "Done: 3 created" in apply(path)
     assert apply(path) == "Nothing to do: 3 jobs are as declared.\n"
     assert jobs()["sales-of-the-month"]["retries"] == 3
+
+
+CONTAINED = """
+- name: nightly
+  owner: ops
+  type: Script
+  command: 'true'
+  schedule: '@daily'
+  container:
+    resources:
+      memory: {limit: %s}
+      cpu: {limit: 500m}
+    labels: {example.org/tier: nightly}
+    volumes:
+    - {scratch: 1Gi, target: /work}
+"""
+
+
+def test_what_differs_in_a_container_is_shown_by_its_path(written: Writing) -> None:
+    apply(written(CONTAINED % "1Gi"))
+    assert apply(written(CONTAINED % 1073741824)) == "Nothing to do: 1 jobs are as declared.\n"
+
+    said, _ = dry_run(written(CONTAINED % "2Gi" + "    - {scratch: 2Mi, target: /more}\n    user: '1000'\n"))
+    changed = [line for line in said.splitlines() if line[:1] in "+-" and line[1:2] != line[:1]]
+    assert changed == [
+        "-container.resources.memory.limit: 1Gi",
+        "+container.resources.memory.limit: 2Gi",
+        "+container.user: '1000'",
+        "+container.volumes.1.scratch: 2Mi",
+        "+container.volumes.1.target: /more",
+    ]
+
+
+RETRIED = TWO + "  retryPolicy: {backoff: exponential, maxDelay: %s}\n"
+
+
+def test_a_retry_policy_in_a_file_is_compared_by_what_it_means(written: Writing) -> None:
+    apply(written(RETRIED % "1h"))
+    assert "Nothing to do" in apply(written(RETRIED % "60m"))
+    said, _ = dry_run(written(RETRIED % "2h"))
+    assert "-  maxDelay: 1h" in said
+    assert "+  maxDelay: 2h" in said
+    _, problem = refusal(written(RETRIED % "soon"))
+    assert "retryPolicy.maxDelay: 'soon' is not a length of time" in problem
+
+
+def test_what_is_wrong_in_a_container_is_told_with_its_line(written: Writing) -> None:
+    bad = CONTAINED % "lots" + "    - {target: /x, source: /etc}\n    - {claim: A, target: /y}\n    uesr: x\n"
+    _, *problems = refusal(written(bad))
+    assert [problem.split(": ")[:2] for problem in problems] == [
+        [":16", "container.uesr"],
+        [":9", "container.resources.memory.limit"],
+        [":15", "container.volumes.2.claim"],
+    ]
+
+
+def test_what_is_not_allowed_is_told_for_each_job(written: Writing) -> None:
+    path = written(CONTAINED % "1Gi" + "    - {target: /x, source: /etc}\n    network: host\n")
+    _, *problems = refusal(path)
+    assert [problem.split(": ")[1] for problem in problems] == [
+        "container.network",
+        "container.volumes.1.source",
+    ]
+    assert "PUNCTUAL_ALLOW_VOLUMES" in problems[1]
+    assert jobs() == {}
+
+
+def test_a_job_in_a_file_names_a_pool_that_there_is(written: Writing) -> None:
+    text = TWO + "  pool: warehouse\n  maxActive: 2\n  queue: etl\n  priority: low\n"
+    new_job({"cron": "0 2 * * *"}, utcnow(), owner="ops", name="other")
+    with pytest.raises(CommandError, match="pool: There is no pool 'warehouse'"):
+        apply(written(text))
+    pool = Pool.objects.create(name="warehouse", slots=2)
+    apply(written(text))
+    job = Job.objects.get(name="beat")
+    assert (job.pool, job.max_active, job.queue, job.priority) == (pool, 2, "etl", "low")
+    assert "Nothing to do" in apply(written(text))

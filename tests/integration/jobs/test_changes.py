@@ -10,10 +10,15 @@ from uuid import UUID
 import pytest
 from django.contrib.auth.models import User
 from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
+from access.policy import System
+from access.trail.models import ChangeRecord
 from executions.claims import Claimed, Claims
 from executions.holding import is_held
 from executions.models import Execution, ExecutionEvent
+from executions.rescheduling import reschedule_execution
+from executions.services import Cancelling, cancel_execution
 from executions.store import Store
 from executions.transitions import record
 from executions.window import Window
@@ -22,7 +27,9 @@ from jobs.catchups import start_catch_ups
 from jobs.changes import settle, unsettled
 from jobs.definitions import definition_body, read_definition
 from jobs.models import Job, Missed
+from jobs.runs import RunRequest, run_job
 from scheduler_project.kernel.clock import utcnow
+from scheduler_project.kernel.errors import Conflict
 from tests.integration.executions.test_transitions import in_threads
 from tests.integration.jobs.chain import new_job
 from tests.integration.making import COMPLETED, FAILED, STARTED, said
@@ -66,7 +73,7 @@ def is_settled(job: Job) -> bool:
 def send(window: Window, job: Job) -> list[tuple[UUID, int]]:
     """Pop what is due and confirm it, as a beat does; what was sent: execution and generation."""
     (due,) = window.pop([job.shard], LEASE, 100)
-    window.confirm(job.shard, due.runs, due.now, timedelta(minutes=5))
+    window.confirm(due.runs, due.now, timedelta(minutes=5))
     return [(run.execution_id, run.generation) for run in due.runs]
 
 
@@ -89,7 +96,7 @@ def test_a_run_in_its_bucket_runs_what_the_job_says_now(window: Window, now: dat
     job = new_job({"after": "2s"}, now - 2 * SECOND)
     change(job, now, command="false")
     assert send(window, job) == [(waiting(job).id, 2)]  # the old entry has gone
-    assert window.specs(job.shard, [waiting(job).spec_id.bytes[:8]])
+    assert window.specs({job.shard: [waiting(job).spec_id.bytes[:8]]})
 
 
 def test_a_run_that_is_queued_runs_what_the_job_says_now(window: Window, now: datetime) -> None:
@@ -103,16 +110,24 @@ def test_a_run_that_is_queued_runs_what_the_job_says_now(window: Window, now: da
     assert command_of(waiting(job)) == "false"
 
 
-def test_a_run_that_has_begun_is_left_alone(window: Window, now: datetime) -> None:
+@pytest.mark.parametrize("handed_over", [False, True])
+def test_a_run_that_has_begun_is_left_alone(window: Window, now: datetime, handed_over: bool) -> None:
+    """Moved, changed, deleted, cancelled: each asks the claim, and what a worker has left behind."""
     job = new_job("now", now)
     (old,) = send(window, job)
     assert claim(window, old) is Claimed.WON  # and nobody has recorded it yet
+    if handed_over:
+        Claims(window.store, "worker", LEASE).give_up(old[0], 1)
+    with pytest.raises(Conflict, match="has begun"):
+        reschedule_execution(old[0], now + HOUR, System("mia"), now)
     change(job, now, command="false")
     services.archive_job(Job.objects.get(id=job.id), root(), now)
     run = waiting(job)
-    assert (command_of(run), run.generation) == ("true", 4)
+    assert (command_of(run), run.generation) == ("true", 6)
     assert send(window, job) == []
     assert is_settled(job)
+    assert cancel_execution(old[0], System("mia"), now) is Cancelling.REQUESTED
+    assert waiting(job).cancel_requested_at == now
 
 
 def test_a_new_schedule_moves_the_next_occurrence(now: datetime) -> None:
@@ -254,6 +269,28 @@ def test_a_run_that_fails_and_is_tried_again_leaves_its_job_settled(now: datetim
     record([said(STARTED, waiting(job).id), said(FAILED, waiting(job).id)], now)
     assert waiting(job).attempt == 2
     assert is_settled(job)
+
+
+def test_a_retry_that_waits_gets_the_change_whatever_was_changed_before(now: datetime) -> None:
+    job = new_job("now", now, command="old", retries=3, retryDelay="1m")
+    record([said(STARTED, waiting(job).id)], now)
+    change(job, now, command="first")
+    record([said(FAILED, runs(job)[0].id)], now)
+    assert command_of(waiting(job)) == "old"  # it began before
+    change(job, now, command="second")
+    assert command_of(waiting(job)) == "second"
+    change(job, now, description="nothing that a run would know of")
+    assert command_of(waiting(job)) == "second"
+
+
+def test_a_run_with_parameters_of_its_own_keeps_those_through_a_change(window: Window, now: datetime) -> None:
+    job = new_job({"every": "1h"}, now, command="old", parameters={"day": "1", "size": "s"})
+    own = run_job(job, root(), now, RunRequest({"size": "l"})).execution_id
+    ((sent, generation),) = send(window, job)
+    change(job, now, command="new", parameters={"day": "2", "size": "m"})
+    spec = Execution.objects.get(id=own).spec.body
+    assert (spec["command"], spec["parameters"]) == ("new", {"day": "2", "size": "l"})
+    assert (sent, claim(window, (sent, generation))) == (own, Claimed.STALE)
 
 
 @pytest.mark.parametrize("by", ["queryset", "sql"])
@@ -448,3 +485,16 @@ def test_null_for_a_schedule_is_said_and_the_job_can_be_stopped(now: datetime) -
     assert "schedule" in job.problem
     services.archive_job(job, root(), now)
     assert [run.state for run in runs(job)] == ["Cancelled"]
+
+
+def test_a_job_that_is_changed_is_read_once(now: datetime) -> None:
+    made = new_job({"cron": "0 2 * * *"}, now)
+    job = Job.objects.select_related("owner", "task", "pool").get(id=made.id)
+    definition = read_definition({**definition_body(job), "retries": 7})
+    with CaptureQueriesContext(connection) as asked:
+        changed = services.update_job(job, definition, root(), now)
+    reads = [query["sql"] for query in asked if query["sql"].startswith('SELECT "jobs_job"."id"')]
+    assert changed.retries == 7
+    assert len([sql for sql in reads if "auth_group" in sql]) == 2  # once here, once to settle its runs
+    record = ChangeRecord.objects.get(job_id=job.id, what="changed")
+    assert record.changes == {"retries": [0, 7]}

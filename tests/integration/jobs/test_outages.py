@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from time import sleep
 from typing import Any
 from uuid import uuid4
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.db.models import F
 from django.test.utils import CaptureQueriesContext
 
+from executions.claims import Claimed, Claims
 from executions.entries import Entry
 from executions.holding import held
 from executions.models import Execution, ExecutionEvent
+from executions.store import Store
 from executions.transitions import insert, record
 from jobs.models import Job
 from jobs.occurrences import occurrence
 from jobs.outages import MissedRun, settle_missed
+from scheduler_project.kernel.clock import monotonic
 from tests.integration.jobs.chain import new_job
 from tests.integration.making import CANCELLED, QUEUED, said
 
@@ -97,6 +103,74 @@ def test_what_was_skipped_says_so_in_its_history_and_settling_again_changes_noth
     assert skipped.message == "59 planned from 2030-03-01 12:00:00 to 2030-03-01 12:58:00 UTC did not run"
     (event,) = ExecutionEvent.objects.filter(execution_id=skipped.id)
     assert (event.type, event.reason) == ("JOB_SKIPPED", "skipped_misfire")
+
+
+@pytest.mark.parametrize(("misfire", "back"), [("all", BACK), ("latest", FIRST + timedelta(seconds=65))])
+def test_what_another_beat_has_let_catch_up_stays_as_it_is(misfire: str, back: datetime) -> None:
+    """Both read the run as missed. When the second settles it, the first has gone on with the chain."""
+    job = new_job("* * * * *", CREATED, misfire=misfire, overlap="allow")
+    missed = missed_of(job)
+    settle_missed(missed, back)
+    before = whole(job)
+    assert settle_missed(missed, back) == []
+    assert whole(job) == before
+    assert before[0][:2] == ("catchup", "Waiting")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_beats_that_settle_the_same_run_at_once_one_does() -> None:
+    """The second looked at the clock long before: it would settle less than the first has gone on from."""
+    job = new_job("* * * * *", CREATED, misfire="all", overlap="allow")
+    missed = missed_of(job)
+    with ThreadPoolExecutor(1) as other:
+        with transaction.atomic():
+            settle_missed(missed, BACK)
+            before = whole(job)
+            second = other.submit(in_a_connection_of_its_own, settle_missed, missed, BACK - 30 * MINUTE)
+            wait_until_blocked(second)
+        assert second.result(10) == []
+    assert whole(job) == before
+
+
+def whole(job: Job) -> list[tuple[Any, ...]]:
+    """What is to become of a job's fires, by its rows."""
+    rows = Execution.objects.filter(job_id=job.id).order_by("id")
+    return list(rows.values_list("trigger", "state", "scheduled_for", "catch_up_until", "check_at", "missed"))
+
+
+def in_a_connection_of_its_own(call: Callable[..., Any], *args: Any) -> Any:
+    try:
+        return call(*args)
+    finally:
+        connection.close()
+
+
+def wait_until_blocked(waits: Future[Any]) -> None:
+    """Until its transaction waits for a lock of this one."""
+    waiting = "SELECT 1 FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid))"
+    deadline = monotonic() + 10
+    with connection.cursor() as cursor:
+        while not waits.done():
+            cursor.execute(waiting)
+            if cursor.fetchone():
+                return
+            assert monotonic() < deadline, "the second does not wait for the first"
+            sleep(0.01)
+
+
+def test_what_was_skipped_does_not_start_from_the_queue(
+    store: Store, django_capture_on_commit_callbacks: Any
+) -> None:
+    """It was sent, and for longer than the enqueue time-out nobody took it and nobody recorded that."""
+    job = new_job("* * * * *", CREATED)
+    (missed,) = missed_of(job)
+    worker = Claims(store, "w", MINUTE)
+    assert worker.claim(missed.id, 1) is Claimed.WON
+    worker.give_up(missed.id, 1, begun=False)
+    with django_capture_on_commit_callbacks(execute=True):
+        settle_missed([missed], BACK)
+    assert brief(job) == LATEST
+    assert worker.claim(missed.id, 1) is Claimed.STOPPED
 
 
 def test_in_a_queue_the_missed_fires_come_first() -> None:

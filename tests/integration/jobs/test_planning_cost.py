@@ -6,13 +6,16 @@ from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 import pytest
+from pytest_django import DjangoAssertNumQueries
 
 from executions.planning import BegunRun, EndedRun, Progress, plan_next
 from executions.states import State, Trigger
+from executions.transitions import insert
 from jobs.models import Job
-from jobs.occurrences import schedule_of
+from jobs.occurrences import occurrence, past_spent
 from jobs.schedules import Cron
 from jobs.schedules.evaluation import evaluator_of
+from jobs.stored_schedules import schedule_of
 from tests.integration.jobs.chain import new_job
 
 pytestmark = pytest.mark.django_db
@@ -69,3 +72,15 @@ def test_the_next_runs_of_ten_thousand_jobs_cost_one_evaluation(store: object, o
     assert {item.scheduled_for for item in new} == {DUE + timedelta(days=1)}
     assert len({item.id for item in new}) == JOBS
     assert evaluator_of(schedule.rule).evaluations == before + 1
+
+
+def test_fires_that_others_have_planned_are_asked_for_once_a_job(
+    django_assert_max_num_queries: DjangoAssertNumQueries,
+) -> None:
+    """Each run that begins late brings all fires since its own; of hundreds in a batch most are spent."""
+    job = new_job({"every": "5s"}, DUE - SECOND, overlap="allow")
+    fires = [DUE + number * 5 * SECOND for number in range(40)]
+    rows = [occurrence(job, fire) for fire in fires]
+    insert(rows)
+    with django_assert_max_num_queries(4):
+        assert past_spent({job.id: job}, rows * 10, fires[-1] + SECOND) == []

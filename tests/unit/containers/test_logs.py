@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import tempfile
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from containers.logs import LogLimit, LogStore, LogWriter, due_day
+from containers.logs import MOST_NOTES, LogLimit, LogStore, due_day
 from scheduler_project.kernel.clock import to_millis
 from scheduler_project.kernel.errors import InvalidValue, NotFound
 
@@ -136,11 +137,27 @@ def test_an_id_beyond_the_calendar_is_undated():
     assert due_day(UUID(int=2**128 - 1)) == "undated"
 
 
-def test_a_full_disk_is_an_error_of_the_write():
-    writer = LogWriter(Path("/dev/full"), LogLimit())
-    with pytest.raises(OSError, match="No space left"):
-        writer.write(b"x")
-    writer.close()
+def on_a_full_disk(store: LogStore) -> Path:
+    """The file of a log that no byte can be written to."""
+    file = store.files(ID, 1).head
+    file.parent.mkdir(parents=True)
+    file.symlink_to("/dev/full")
+    return file
+
+
+def test_a_full_disk_is_an_error_of_the_write_and_costs_no_byte_once_there_is_room(tmp_path):
+    store = LogStore(tmp_path, LIMIT)
+    full = on_a_full_disk(store)
+    writer = store.writer(ID, 1, ["a secret"])
+    for piece in (b"0123", b"0123a sec"):
+        with pytest.raises(OSError, match="No space left"):
+            writer.write(piece)
+        assert writer.position == 0
+    full.unlink()
+    writer.write(b"0123a sec")
+    writer.write(b"ret")
+    writer.finish()
+    assert read(store) == kept(b"0123********")
 
 
 def test_a_limit_of_nothing_is_refused():
@@ -155,3 +172,23 @@ def test_only_its_owner_may_read_a_log(tmp_path):
     writer.close()
     modes = {path: path.stat().st_mode & 0o777 for path in (folder.parent, *folder.parent.rglob("*"))}
     assert all(mode == (0o700 if path.is_dir() else 0o600) for path, mode in modes.items()), modes
+
+
+def test_notes_come_before_the_output_and_count_for_nothing(tmp_path):
+    store = LogStore(tmp_path, LIMIT)
+    writer = store.writer(ID, 1)
+    writer.note("pulling\nan image")
+    writer.write(b"output")
+    writer.close()
+    assert store.writer(ID, 1).position == len(b"output")
+    note, output = b"".join(store.read(ID, 1)).splitlines()
+    assert re.fullmatch(rb"\[punctual \S+Z\] pulling an image", note)
+    assert output == b"output"
+    assert store.attempts(ID) == [1]
+
+
+def test_notes_without_end_fill_no_disk(tmp_path):
+    writer = LogStore(tmp_path, LIMIT).writer(ID, 1)
+    for _ in range(5):
+        writer.note("x" * MOST_NOTES)
+    assert sum(path.stat().st_size for path in tmp_path.rglob("*.notes")) < 2 * MOST_NOTES

@@ -20,6 +20,7 @@ from containers.process.folder import RunFolder, claim
 from containers.runtime import LaunchFailed, RuntimeUnavailable
 from containers.spec import ContainerSpec, container_name
 from containers.supervise import run_to_end
+from containers.volumes import Volume, VolumeKind
 from tests.contract.bench import eventually
 
 
@@ -50,7 +51,20 @@ class TestLaunch:
                 {"argv": ("true",), "image": "nginx:1"},
                 "cannot run the image 'nginx:1': .*PUNCTUAL_RUNTIME=docker",
             ),
-            ({"argv": ("true",), "user": "nobody"}, "cannot run as user 'nobody'"),
+            (
+                {"argv": ("true",), "user": "nobody"},
+                "cannot give .* user \\('nobody'\\); run it on a worker of",
+            ),
+            (
+                {
+                    "argv": ("true",),
+                    "network": "none",
+                    "gpus": 1,
+                    "volumes": (Volume(kind=VolumeKind.SOURCE, name="/a", target="/b"),),
+                    "pod_template": {"spec": {}},
+                },
+                r"volumes \(/b\), network \('none'\), resources.gpu \(1\), podTemplate \(spec\)",
+            ),
             ({"argv": ("true",), "working_dir": "/no/such/folder"}, "'/no/such/folder'"),
             ({"argv": ("./nothing",), "working_dir": "/tmp"}, "'./nothing'"),
         ],

@@ -3,12 +3,16 @@ from __future__ import annotations
 import pytest
 
 from containers.docker import DockerRuntime
+from containers.kubernetes.runtime import KubernetesRuntime
 from containers.process import ProcessRuntime
 from containers.registry import RuntimeOptions, runtime_from
 from scheduler_project.kernel.errors import InvalidValue
 
 
-@pytest.mark.parametrize(("name", "kind"), [("docker", DockerRuntime), ("process", ProcessRuntime)])
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("docker", DockerRuntime), ("kubernetes", KubernetesRuntime), ("process", ProcessRuntime)],
+)
 def test_a_runtime_by_its_name_contacts_nothing_yet(name, kind, tmp_path):
     runtime = runtime_from(name, RuntimeOptions(home=tmp_path))
     assert isinstance(runtime, kind)
@@ -17,12 +21,9 @@ def test_a_runtime_by_its_name_contacts_nothing_yet(name, kind, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_kubernetes_is_said_to_be_not_built_yet(tmp_path):
-    with pytest.raises(InvalidValue, match="'kubernetes' is not built yet: use one of docker, process"):
-        runtime_from("kubernetes", RuntimeOptions(home=tmp_path))
-
-
 def test_any_other_name_is_refused_with_what_is_allowed(tmp_path):
-    with pytest.raises(InvalidValue, match="'podman' is not a runtime: use one of docker, process") as caught:
+    with pytest.raises(
+        InvalidValue, match="'podman' is not a runtime: use one of docker, kubernetes, process"
+    ) as caught:
         runtime_from("podman", RuntimeOptions(home=tmp_path))
     assert caught.value.field == "runtime"

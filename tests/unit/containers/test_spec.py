@@ -37,7 +37,7 @@ def test_a_name_is_all_that_a_spec_needs_and_the_rest_is_safe():
         ({"env": {"A": "x\0"}}, "environment", "A"),
         ({"memory_bytes": 1024}, "memory", "1024"),
         ({"cpus": 0.0}, "cpus", "0.0"),
-        ({"pids_limit": 0}, "pidsLimit", "0"),
+        ({"pids_limit": 1}, "pidsLimit", "1"),
         ({"timeout_s": 0.0}, "timeout", "0.0"),
         ({"start_timeout_s": 0.0}, "startTimeout", "0.0"),
         ({"grace_s": -1.0}, "gracePeriod", "-1.0"),

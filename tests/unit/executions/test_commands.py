@@ -8,10 +8,13 @@ from uuid import UUID
 
 import pytest
 
+from containers.allowed import Allowed
+from containers.options import ContainerOptions, read_options
 from executions.ids import execution_id
 from executions.worker.assignments import Assignment
 from executions.worker.commands import RunDefaults, command_words, container_spec, variable_name
 from executions.worker.rendering import Rendered, TemplateRefused
+from tests.unit.containers.test_options import FULL
 from tests.unit.executions.test_runspecs import SPEC
 
 DUE = datetime(2026, 11, 30, 2, tzinfo=UTC)
@@ -28,7 +31,7 @@ DEFAULTS = RunDefaults(
 def container(rendered: Rendered, **fields: Any) -> Any:
     spec = replace(SPEC, **fields)
     given = Assignment(execution_id=RUN, attempt=2, queued_at=DUE, spec=spec, spec_id=spec.id)
-    return container_spec(given, rendered, DEFAULTS)
+    return container_spec(given, rendered, read_options(spec.container), DEFAULTS)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +94,8 @@ def test_limits_and_image_come_from_the_spec_and_else_from_the_deployment() -> N
     plain = container(Rendered("true", {}, {}))
     assert (plain.image, plain.memory_bytes, plain.timeout_s, plain.cpus) == ("python:3", 1 << 30, None, None)
     assert (plain.start_timeout_s, plain.grace_s) == (120, 7)
-    own = container(Rendered("true", {}, {}), image="mine:1", memory_bytes=1 << 25, cpus=0.5, timeout_s=60.0)
+    limits = {"resources": {"memory": {"limit": "32Mi"}, "cpu": {"limit": 0.5}}}
+    own = container(Rendered("true", {}, {}), image="mine:1", container=limits, timeout_s=60.0)
     assert (own.image, own.memory_bytes, own.timeout_s, own.cpus) == ("mine:1", 1 << 25, 60.0, 0.5)
 
 
@@ -101,7 +105,36 @@ def test_the_container_is_named_after_run_and_attempt_and_labelled() -> None:
     assert spec.labels["punctual.execution"] == str(RUN)
     assert (spec.labels["punctual.attempt"], spec.labels["punctual.job"]) == ("2", SPEC.job_name)
     given = Assignment(execution_id=RUN, attempt=3, queued_at=DUE, spec=SPEC, spec_id=SPEC.id)
-    assert container_spec(given, Rendered("true", {}, {}), DEFAULTS).name != spec.name
+    assert container_spec(given, Rendered("true", {}, {}), ContainerOptions(), DEFAULTS).name != spec.name
+
+
+def test_everything_that_container_says_reaches_the_runtime() -> None:
+    spec = container(Rendered("true", {}, {}), container=FULL)
+    options = read_options(FULL)
+    assert (spec.working_dir, spec.user, spec.read_only_root) == ("/srv/app", "1000:1000", False)
+    assert (spec.memory_bytes, spec.memory_request_bytes) == (1 << 30, 256 << 20)
+    assert (spec.cpus, spec.cpus_request, spec.gpus, spec.pids_limit) == (2, 0.25, 1, 200)
+    assert (spec.ephemeral_bytes, spec.ephemeral_request_bytes) == (2 << 30, None)
+    assert (spec.volumes, spec.tolerations) == (options.volumes, options.tolerations)
+    assert (spec.network, spec.pull_policy, spec.pull_secret) == (
+        "warehouse",
+        "Always",
+        "registry.example.org",
+    )
+    assert (spec.node_selector, spec.service_account) == ({"kubernetes.io/arch": "amd64"}, "loader")
+    assert (spec.start_timeout_s, spec.grace_s) == (600, 90)
+    assert spec.pod_template == FULL["podTemplate"]
+    assert spec.labels["example.org/tier"] == "nightly" and spec.labels["punctual.job"] == SPEC.job_name
+    assert spec.secrets == () and "PGPASSWORD" not in spec.env
+
+
+def test_a_limit_of_the_deployment_is_that_of_a_run_that_asks_for_none() -> None:
+    allowed = Allowed(cpus=4, ephemeral_bytes=1 << 30, pids=100)
+    options = read_options({"resources": {"memory": {"request": "2Gi"}}})
+    given = Assignment(execution_id=RUN, attempt=1, queued_at=DUE, spec=SPEC, spec_id=SPEC.id)
+    spec = container_spec(given, Rendered("true", {}, {}), options, replace(DEFAULTS, allowed=allowed))
+    assert (spec.cpus, spec.ephemeral_bytes, spec.pids_limit) == (4, 1 << 30, 100)
+    assert spec.memory_bytes == spec.memory_request_bytes == 2 << 30
 
 
 @pytest.mark.parametrize(

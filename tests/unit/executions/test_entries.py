@@ -7,7 +7,7 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from executions.entries import MEMBER_BYTES, Entry, Flag, sent_member, spec_head, unpack
+from executions.entries import MEMBER_BYTES, Entry, Flag, Popped, sent_member, spec_head
 from executions.ids import execution_id
 
 DUE = datetime(2026, 11, 30, 2, tzinfo=UTC)
@@ -19,7 +19,7 @@ def test_a_member_is_28_bytes_and_reads_back_as_it_was(
     run: UUID, spec: UUID, attempt: int, generation: int, flag: Flag
 ) -> None:
     entry = Entry(execution_id=run, spec_id=spec, attempt=attempt, due=DUE, generation=generation, flags=flag)
-    popped = unpack(entry.member)
+    popped = Popped(entry.member)
     assert len(entry.member) == MEMBER_BYTES == 28
     assert (popped.execution_id, popped.attempt, popped.generation, popped.flags) == (
         run,
@@ -28,6 +28,7 @@ def test_a_member_is_28_bytes_and_reads_back_as_it_was(
         flag,
     )
     assert popped.spec_head == spec_head(spec)
+    assert (popped.text_id, popped.shard) == (str(run), entry.shard)
     assert popped.member == entry.member
     assert popped.sent_member == entry.sent_member == sent_member(run, attempt, generation)
     assert entry.member in entry.variants

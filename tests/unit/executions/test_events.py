@@ -48,7 +48,7 @@ def test_what_is_encoded_is_decoded_as_it_was(given_events: list[Event]) -> None
 
 def test_one_message_says_that_many_runs_are_queued() -> None:
     other = UUID(int=RUN.int + 1)
-    first, second = decode(encode_queued([(RUN, 1, 0), (other, 4, 7)], AT))
+    first, second = decode(encode_queued([(str(RUN), 1, 0), (str(other), 4, 7)], AT))
     assert (first.type, first.execution_id, first.attempt, first.at) == (EventType.QUEUED, RUN, 1, AT)
     assert (second.execution_id, second.attempt, second.generation) == (other, 4, 7)
 

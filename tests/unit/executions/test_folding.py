@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import permutations
 from typing import Any
 from uuid import UUID
 
@@ -10,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from executions.events import Event
-from executions.folding import LOST_LIMIT, Context, RetryPolicy, Run, Timing, fold
+from executions.folding import LOST_LIMIT, Context, Run, Timing, fold
+from executions.retry_policies import RetryPolicy
 from executions.states import TERMINAL, EventType, State
 
 NOW = datetime(2026, 11, 30, 2, tzinfo=UTC)
@@ -87,7 +89,7 @@ def deliveries(draw: st.DrawFn) -> tuple[int, list[Event], list[Event]]:
     return retries, [said for events in attempts for said in events], arrived
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(deliveries())
 def test_any_order_and_any_duplication_give_the_row_of_the_true_order(
     case: tuple[int, list[Event], list[Event]],
@@ -218,3 +220,36 @@ def test_paused_and_resumed() -> None:
     assert (row.state, row.reason, row.check_at, row.queued_at) == (State.PAUSED, "user", None, None)
     row, _ = fold(row, [event(EventType.QUEUED), event(EventType.RESUMED)], context())
     assert (row.state, row.check_at) == (State.WAITING, NOW)
+
+
+def test_a_lost_run_that_was_to_stop_is_cancelled_only_where_nothing_of_it_runs() -> None:
+    active = replace(NEW, state=State.ACTIVE, started_at=NOW, cancel_requested=True)
+    gone, left = (event(EventType.LOST, reason="lost", gone=gone) for gone in (True, False))
+    assert fold(active, [gone], context())[0].state is State.CANCELLED
+    assert fold(active, [left], context())[0].state is State.COMPLETED_ABNORMALLY
+
+
+def test_a_taken_up_run_has_the_same_times_in_whatever_order_its_events_come() -> None:
+    first = event(EventType.STARTED)
+    again = event(EventType.STARTED, after=20, started_at=NOW, reason="reattached")
+    ended = event(EventType.COMPLETED, after=30, started_at=NOW)
+    rows = {fold(NEW, order, context())[0].started_at for order in permutations([first, again, ended])}
+    assert rows == {NOW}
+
+
+def test_a_run_that_was_delivered_and_waits_says_for_what_until_it_starts() -> None:
+    says: dict[str, Any] = {"reason": "pool_full", "message": "waits for a place"}
+    waits, _ = fold(NEW, [event(EventType.QUEUED, after=1, **says)], context())
+    assert (waits.state, waits.reason, waits.message) == (State.WAITING, "pool_full", "waits for a place")
+    assert waits.check_at == NOW + 3 * TIMING.lease_check, "Redis may lose the line that it waits in"
+    late, _ = fold(waits, [event(EventType.QUEUED)], context())
+    assert (late.reason, late.queued_at) == ("pool_full", NOW)
+    started, _ = fold(late, [event(EventType.STARTED, after=5)], context())
+    assert (started.state, started.reason, started.message) == (State.ACTIVE, "", "")
+    same, _ = fold(started, [event(EventType.QUEUED, after=1, **says)], context())
+    assert same == started
+
+
+def test_each_time_that_a_run_waits_is_a_statement_of_its_own() -> None:
+    first, again = (event(EventType.QUEUED, after=n, reason="pool_full") for n in (1, 2))
+    assert len({event(EventType.QUEUED).id, first.id, again.id}) == 3

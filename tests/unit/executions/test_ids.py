@@ -49,6 +49,10 @@ def test_ids_sort_by_due_time_and_lie_between_the_bounds_of_their_time(
     assert lowest_id(earlier) <= a < lowest_id(earlier + timedelta(milliseconds=1))
 
 
+def test_the_bound_of_a_time_before_all_is_below_every_id() -> None:
+    assert lowest_id(EPOCH - timedelta(days=30)) == UUID(int=0)
+
+
 @pytest.mark.parametrize(
     "other",
     [

@@ -52,6 +52,7 @@ def test_the_order_of_names_does_not_count_and_the_text_has_no_blanks() -> None:
         {"timeout_s": 1.0},
         {"owner": "x"},
         {"image": "x"},
+        {"container": {"user": "1"}},
     ],
 )
 def test_whatever_is_edited_makes_another_spec(change: dict[str, Any]) -> None:

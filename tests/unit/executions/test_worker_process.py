@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from executions.worker.process import configured_defaults
+from executions.worker.defaults import configured_defaults
 
 
 def test_plain_processes_are_given_no_image_that_nobody_asked_for(settings):

@@ -186,7 +186,7 @@ def test_what_is_required_is_said_to_be(field: str) -> None:
         ("retryDelay", None, "None is not"),
         ("timeout", "0s", "'0s' is not between 1s and"),
         ("timeout", "x", "'x' is not a length of time"),
-        ("nmae", "x", "'nmae' is not a field of a job. Allowed: name, type,"),
+        ("nmae", "x", "'nmae' is not a field of a job. Allowed: name, task, type,"),
     ],
 )
 def test_each_refusal_names_its_field_and_says_why(field: str, value: Any, text: str) -> None:
@@ -215,7 +215,7 @@ def test_a_container_needs_an_image_and_may_do_without_a_command() -> None:
     assert read_definition({**BODY, "type": "Container", "command": "", "image": "x:1"}).image == "x:1"
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(st.dictionaries(st.sampled_from(list(READERS)) | st.text(), json_values, max_size=14), st.booleans())
 def test_any_json_is_read_or_refused_by_name(body: dict[str, Any], on_top: bool) -> None:
     try:

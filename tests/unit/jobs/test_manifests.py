@@ -90,7 +90,8 @@ def test_anchors_that_stand_for_billions_are_refused_without_writing_them(field:
     began = thread_cpu_s()
     _, problems = read("{" + ", ".join(f"{name}: {value}" for name, value in given.items()) + "}")
     assert thread_cpu_s() - began < 2.0
-    assert problems[0].startswith(f"jobs.yaml:1: {field}: ") and len(problems[0]) < 500
+    assert problems[0].startswith((f"jobs.yaml:1: {field}: ", f"jobs.yaml:1: {field}.all: "))
+    assert len(problems[0]) < 500
 
 
 def test_names_that_are_merged_over_and_over_are_merged_once() -> None:

@@ -66,6 +66,15 @@ def test_where_no_fire_is_just_late_the_chain_goes_on_with_the_next() -> None:
     assert found == Settlement(Decision(Block(T, at(60), 2), Block(at(120), at(120), 1)), at(180))
 
 
+@pytest.mark.parametrize("policy", ["all", "latest", "none"])
+def test_the_chain_goes_on_with_the_first_fire_that_is_just_late(policy: str) -> None:
+    every_five_seconds = parse_schedule("*/5 * * * * *")
+    found = settle(Policy(policy), T, at(3) + S, every_five_seconds)
+    assert found.following == at(2) + 5 * S  # which is 56 s late; the grace is 60 s
+    blocks = [block for block in (found.decision.skipped, found.decision.run) if block is not None]
+    assert (blocks[0].first, blocks[-1].last) == (T, at(2))
+
+
 def test_a_single_missed_fire_runs_by_itself() -> None:
     found = settle(Policy("latest"), T, at(30), parse_schedule("0 * * * *"))
     assert found == Settlement(Decision(None, Block(T, T, 1)), at(60))
@@ -147,7 +156,7 @@ def test_the_chain_goes_on_behind_what_was_missed(
     assert schedule.next_fire(last) == following
     assert blocks[0].first == planned
     assert following is None or following > now or now - following <= GRACE
-    assert following is None or following > now or (schedule.next_fire(following) or now + S) > now
+    assert now - last > GRACE
 
 
 @given(st.sampled_from(SCHEDULES), st.integers(0, 400), st.integers(0, 90_000), st.integers(0, 300))
@@ -169,6 +178,6 @@ def test_a_year_of_seconds_is_settled_without_walking_through_it() -> None:
     every_second = parse_schedule("* * * * * *")
     year = timedelta(days=365)
     found = settle_since(every_second, T, T + year, GRACE, Policy("all", max_count=1000))
-    assert found.decision.run == Block(T + year - 1000 * S, T + year - S, 1000)
+    assert found.decision.run == Block(T + year - 1060 * S, T + year - 61 * S, 1000)
     assert found.decision.skipped is not None
-    assert found.decision.skipped.count == 365 * 86400 - 1001
+    assert found.decision.skipped.count == 365 * 86400 - 1061

@@ -14,8 +14,9 @@ from executions.holding import due_when_released, held, is_held
 from executions.planning import NewExecution
 from executions.states import State, Trigger
 from jobs.models import Job
-from jobs.occurrences import continue_chain, followed, new_execution, occurrence, schedule_of
+from jobs.occurrences import continue_chain, followed, new_execution, occurrence
 from jobs.overlaps import following_beginning, following_catch_up, following_end
+from jobs.stored_schedules import schedule_of
 
 T = datetime(2026, 11, 30, 2, tzinfo=UTC)
 S = timedelta(seconds=1)

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import logging
 
-from scheduler_project.logs import EventFormatter
+import pytest
+
+from scheduler_project.logs import EventFormatter, RefusalsInShort
 
 
 def line(message: str, **fields: object) -> str:
@@ -34,3 +36,26 @@ def test_a_traceback_follows_its_line() -> None:
         text = line("failed", exc_info=(ValueError, error, error.__traceback__))
     assert text.splitlines()[0].endswith(" failed")
     assert text.splitlines()[-1] == "ValueError: why"
+
+
+def failed(name: str, status: int) -> logging.LogRecord:
+    record = logging.LogRecord(
+        name, logging.WARNING, __file__, 1, "Forbidden", (), (ValueError, ValueError("x"), None)
+    )
+    record.status_code = status
+    return record
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "traceback"),
+    [
+        ("django.request", 403, False),
+        ("django.security.SuspiciousOperation", 400, False),
+        ("django.request", 500, True),
+        ("jobs.planner", 403, True),
+    ],
+)
+def test_what_a_client_did_wrong_is_one_line(name: str, status: int, traceback: bool) -> None:
+    record = failed(name, status)
+    assert RefusalsInShort().filter(record)
+    assert ("ValueError" in EventFormatter().format(record)) is traceback

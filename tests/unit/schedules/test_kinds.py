@@ -109,6 +109,27 @@ def test_start_and_end_date_are_included():
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [
+        ("every 30s", {"every": "30s"}),
+        (" Every  1h 30m ", {"every": "90m"}),
+        ("after 5m", {"after": "5m"}),
+        ("at 2026-12-24T18:00:00Z", {"at": "2026-12-24T18:00:00Z"}),
+        ("2026-12-24 19:00:00+01:00", {"at": "2026-12-24T18:00:00Z"}),
+        ("NOW", {"now": True}),
+        ("30 2 * * * Europe/Berlin", {"cron": "30 2 * * *", "timezone": "Europe/Berlin"}),
+        ("*/10 * * * * * Asia/Tokyo", {"cron": "*/10 * * * * *", "timezone": "Asia/Tokyo"}),
+        ("@daily America/Argentina/Ushuaia", {"cron": "@daily", "timezone": "America/Argentina/Ushuaia"}),
+        ("0 2 * * MON UTC", {"cron": "0 2 * * MON"}),
+        ("0 2 * * MON/2", {"cron": "0 2 * * MON/2"}),
+        ("0 0 2 * * MON", {"cron": "0 0 2 * * MON"}),
+    ],
+)
+def test_a_text_is_the_object_that_it_stands_for(text: str, same: object) -> None:
+    assert parse_schedule(text) == parse_schedule(same)
+
+
 def test_the_normal_form_of_cron_states_every_policy():
     assert parse_schedule("  @daily ").to_json() == {
         "cron": "0 0 * * *",

@@ -52,7 +52,7 @@ intervals = st.builds(
     instants,
 )
 recurring = crons | intervals
-quick = settings(max_examples=150, deadline=None)
+quick = settings(max_examples=150)
 
 
 @quick

@@ -68,6 +68,15 @@ EXPRESSIONS = [
     ("0 0 30W 2 *", "never fires"),
     ("0 0 L-30 4 *", "never fires"),
     ("0 0 30,31 2 *", "never fires"),
+    ("every hour", "'hour' is not a length of time", "5m"),
+    ("every 10ms", "at least 1s"),
+    ("every", "'' is not a length of time"),
+    ("at noon", "'noon' is not allowed for at", "2026-12-24T18:00:00Z"),
+    ("2026-12-24T18:00:00", "offset"),
+    ("30 2 * * * Europe/Berln", "'Europe/Berln' is not a time zone", "Europe/Berlin"),
+    ("30 2 * * Europe/Berlin", "4 fields"),
+    ("UTC", "1 fields"),
+    ("now then", "2 fields"),
     ("* " * 300, "at most 500 characters"),
 ]
 

@@ -72,16 +72,17 @@ def walk(zone: str, first: datetime, last: datetime) -> Timeline:
         local = instant.astimezone(clock)
         shown.append(local.toordinal() * 1440 + local.hour * 60 + local.minute)
         instant += MINUTE
-    plain_days = {_reading(shown[i]).date(): first + i * MINUTE for i in _beginnings_of_plain_days(shown)}
+    plain = {shown[i] // 1440: i for i in _beginnings_of_plain_days(shown)}
     unusual = [
         Reading(_reading(now), first + i * MINUTE, _lost_between(shown[i - 1], now), shown[i - 1] + 1 != now)
         for i, now in enumerate(shown)
         if shown[0] // 1440 < now // 1440 < shown[-1] // 1440  # the days at both ends are not whole
-        and _reading(now).date() not in plain_days
+        and now // 1440 not in plain
     ]
     occurrences: dict[datetime, list[datetime]] = defaultdict(list)
     for reading in unusual:
         occurrences[reading.shown].append(reading.instant)
+    plain_days = {date.fromordinal(day): first + i * MINUTE for day, i in plain.items()}
     return Timeline(plain_days, unusual, occurrences)
 
 
@@ -220,15 +221,14 @@ def fires_on_unusual_days(
 ) -> list[datetime]:
     found: set[datetime] = set()
     for reading in timeline.unusual:
-        found.update(_at_reading(expression, reading, timeline, overlap))
+        if expression.names(reading.shown):
+            found.update(_at_reading(expression, reading, timeline, overlap))
         if gap == "runAfter" and not expression.wildcard and any(map(expression.names, reading.lost)):
             found.add(reading.instant)
     return sorted(found)
 
 
 def _at_reading(expression: Expression, reading: Reading, timeline: Timeline, overlap: str) -> list[datetime]:
-    if not expression.names(reading.shown):
-        return []
     passes = timeline.occurrences[reading.shown]
     wanted = {"first": passes[:1], "second": passes[-1:], "both": passes}[overlap]
     if not expression.wildcard and reading.instant not in wanted:

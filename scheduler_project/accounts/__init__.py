@@ -1,0 +1,1 @@
+"""Users and groups over REST."""

@@ -1,0 +1,1 @@
+"""What operators' commands share: how they end, how they name things, and how they write tables and times."""

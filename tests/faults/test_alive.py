@@ -1,0 +1,81 @@
+"""What a probe hears of processes that are stopped, and of those whose parts are away."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.test_runs import body
+from tests.integration.proxy import TcpProxy, proxy_before
+from tests.system import NOWHERE, ROOT, Process, System, running_system
+
+PROBE = ROOT / "deploy" / "punctual-alive"
+KINDS = ("beat", "worker", "recorder", "auditor", "maintenance")
+PARTS = {"DATABASE_URL", "REDIS_URL", "BROKER_URL"}
+
+
+@pytest.fixture(scope="module")
+def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
+    with running_system(tmp_path_factory.mktemp("system")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def proxies(system: System) -> Iterator[dict[str, TcpProxy]]:
+    """Before every part, and five processes that go through them."""
+    with ExitStack() as stack:
+        made = {name: stack.enter_context(proxy_before(system.env[name])) for name in sorted(PARTS)}
+        through = {name: url for name, (_, url) in made.items()}
+        for kind in KINDS:
+            own = {**through, "DATABASE_URL": NOWHERE} if kind == "worker" else through
+            system.start(kind, PUNCTUAL_ALIVE_FILE=str(system.home / kind), **own)
+        system.wait_until_ready()
+        yield {name: proxy for name, (proxy, _) in made.items()}
+
+
+def file_of(process: Process) -> Path:
+    return process.log.parent / process.kind
+
+
+def probe(process: Process, seconds: float = 10) -> tuple[int, str]:
+    own = {**os.environ, "PUNCTUAL_ALIVE_FILE": str(file_of(process))}
+    done = subprocess.run(
+        [PROBE, str(seconds)], env=own, capture_output=True, text=True, timeout=10, check=False
+    )
+    return done.returncode, done.stdout
+
+
+def test_what_is_stopped_is_dead_until_it_goes_on(system: System, proxies: dict[str, TcpProxy]) -> None:
+    assert [probe(process) for process in system.processes] == [(0, "")] * len(KINDS)
+    for process in system.processes:
+        process.signal(signal.SIGSTOP)
+    system.wait_for(
+        lambda: [probe(process, 2)[0] for process in system.processes] == [1] * len(KINDS), "all are dead"
+    )
+    for process in system.processes:
+        process.signal(signal.SIGCONT)
+    system.wait_for(
+        lambda: [probe(process, 5)[0] for process in system.processes] == [0] * len(KINDS), "all live again"
+    )
+
+
+def test_what_waits_for_its_parts_lives_and_goes_on(system: System, proxies: dict[str, TcpProxy]) -> None:
+    for proxy in proxies.values():
+        proxy.go_away()
+    until = {process.name: file_of(process).stat().st_mtime + 4 for process in system.processes}
+    system.wait_for(
+        lambda: all(file_of(each).stat().st_mtime > until[each.name] for each in system.processes),
+        "all live while all their parts are away",
+    )
+    assert all("loops_late" not in process.text() for process in system.processes)
+    for proxy in proxies.values():
+        proxy.come_back()
+    (job,) = system.create_jobs(body("after the outage", "true", "now"))
+    (run,) = system.wait_all_terminal([job], 1)
+    assert run["state"] == "Completed Normally"

@@ -1,0 +1,76 @@
+"""Where a worker takes its runs from, over the real brokers."""
+
+from __future__ import annotations
+
+from contextlib import closing, suppress
+from typing import Any
+
+import pytest
+from kombu import Consumer
+
+from executions.bus.connection import connect
+from executions.bus.topology import RUNS, work_queue
+from executions.engines import engine_queue
+from executions.worker import intake as intakes
+from executions.worker.intake import Intake
+from executions.worker.room import Takes
+
+
+def test_while_a_large_run_is_awaited_only_what_has_begun_is_taken(broker: str) -> None:
+    """By turns: both, the queue of the engine, none, both again."""
+    name, taken, takes = engine_queue("test"), [], [Takes.ANYTHING]
+    with closing(connect()) as connection, connection.channel() as channel:
+
+        def receive(body: str, message: Any) -> None:
+            taken.append(body)
+            message.ack()
+
+        def taken_of(told: Takes) -> list[str]:
+            """What is taken of a run of each queue, of those that came before and of those that come now."""
+            takes[:] = [told]
+            taken.clear()
+            for sent in ("before", "after"):
+                for queue in (name, RUNS):
+                    producer.publish(f"{sent} {queue}", exchange="", routing_key=queue)
+                intake.open()
+                drain(connection)
+            intake.close()
+            return sorted(taken)
+
+        producer = connection.Producer()
+        consumer = Consumer(channel, [work_queue(RUNS)], callbacks=[receive])
+        intake = Intake(consumer, [[RUNS]], lambda: takes[0], lambda: False)
+        intake.add(name)
+        of_engine, of_runs = [f"after {name}", f"before {name}"], [f"after {RUNS}", f"before {RUNS}"]
+        assert taken_of(Takes.ANYTHING) == sorted(of_engine + of_runs)
+        assert taken_of(Takes.BEGUN) == of_engine
+        assert taken_of(Takes.NOTHING) == []
+        assert taken_of(Takes.ANYTHING) == sorted(2 * of_engine + 3 * of_runs)
+        for queue in (name, RUNS):
+            work_queue(queue)(channel).delete()
+
+
+def drain(connection: Any) -> None:
+    with suppress(TimeoutError):
+        while True:
+            connection.drain_events(timeout=0.5)
+
+
+def test_the_queue_of_an_engine_that_has_expired_is_there_again_when_it_is_used(
+    broker: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While a worker was full for days, nobody consumed it."""
+    monkeypatch.setattr(intakes, "DECLARED_FOR_S", 0.0)
+    name, taken = engine_queue("test"), []
+    with closing(connect()) as connection, connection.channel() as channel:
+        queue: Any = work_queue(name)(channel)
+        consumer = Consumer(channel, [work_queue(RUNS)], callbacks=[lambda body, _: taken.append(body)])
+        intake = Intake(consumer, [[RUNS]], lambda: Takes.ANYTHING, lambda: False)
+        intake.add(name)
+        queue.delete()
+        intake.add(name)
+        connection.Producer().publish("taken up", exchange="", routing_key=name)
+        intake.open()
+        intake.close()
+        queue.delete()
+    assert taken == ["taken up"]
