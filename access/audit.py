@@ -26,7 +26,8 @@ from access.trail.models import ChangeRecord
 
 CREATE, UPDATE, DELETE = 0, 1, 2  # auditlog's actions
 _ACTIONS = {"created": CREATE, "deleted": DELETE}
-_DIVIDED = ("env", "parameters", "container")  # objects of names and values: each name is a field of its own
+# Objects of names and values: each name is a field of its own.
+_DIVIDED = ("env", "parameters", "container", "retryPolicy")
 _NAMES_ONLY = ("container.secretEnv", "container.pullSecret", "container.serviceAccount")
 
 

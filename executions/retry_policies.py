@@ -21,12 +21,12 @@ from uuid import UUID
 
 from containers.fields import Errors, Fields, choice, whole
 from containers.outcome import Reason
+from executions.exit_codes import MOST_CODE, codes_text
 from scheduler_project.kernel.durations import format_duration, parse_duration
 from scheduler_project.kernel.errors import InvalidFields, InvalidValue
 from scheduler_project.kernel.texts import shown
 
 LEAST_FACTOR, MOST_FACTOR, FACTOR = 1.0, 10.0, 2.0
-MOST_CODE = 255
 MAX_DELAY = timedelta(days=1)
 FIELDS = ("backoff", "factor", "maxDelay", "jitter", "reasons", "exitCodes", "maxElapsed")
 RETRIED = (
@@ -136,7 +136,7 @@ class RetryPolicy:
         said = [f"after {' or '.join(reasons)}"] if reasons else []
         if self.exit_codes:
             plural = "s" if len(self.exit_codes) > 1 else ""
-            said.append(f"after exit code{plural} {', '.join(map(str, self.exit_codes))}")
+            said.append(f"after exit code{plural} {codes_text(self.exit_codes)}")
         return " or ".join(said)
 
 

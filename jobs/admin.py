@@ -139,7 +139,23 @@ class JobAdmin(NotThere, AskingPages, _JobAdmin):
     form_fieldsets = (
         (None, {"fields": ("name", "owner", "description", "schedule")}),
         ("What runs", {"fields": ("type", "command", "image", "parameters", "env", "container")}),
-        ("When it fails", {"fields": ("retries", "retryDelay", "retryPolicy", "timeout")}),
+        (
+            "When it fails",
+            {
+                "fields": (
+                    "timeout",
+                    "retries",
+                    "retryDelay",
+                    "retryBackoff",
+                    "retryFactor",
+                    "retryMaxDelay",
+                    "retryJitter",
+                    "retryReasons",
+                    "retryExitCodes",
+                    "retryMaxElapsed",
+                )
+            },
+        ),
         (
             "When it is late or still runs",
             {"fields": ("overlap", "misfire", "misfireMaxAge", "misfireMaxCount", "jitter")},

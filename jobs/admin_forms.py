@@ -23,6 +23,7 @@ from executions.allowance import allowed_here
 from executions.api.parsing import read_object
 from executions.priorities import DEFAULT_QUEUE, Priority
 from jobs import services
+from jobs.admin_retries import LENGTH_HELP, RetryFields, field_of, shown_policy, take_policy
 from jobs.definitions import (
     JobDefinition,
     definition_body,
@@ -48,12 +49,6 @@ CONTAINER_HELP = (
     '"volumes": [{"source": "/data/sales", "target": "/data"}]}</code>. '
     f"Its fields: {', '.join(CONTAINER_FIELDS)}."
 )
-RETRY_HELP = (
-    "A JSON object; empty: the same pause after every failure. For example "
-    '<code>{"backoff": "exponential", "factor": 2, "maxDelay": "1h", "jitter": 0.2, '
-    '"reasons": ["timed_out"], "exitCodes": [75], "maxElapsed": "6h"}</code>.'
-)
-LENGTH_HELP = "A number and a unit: ms, s, m, h, d or w. For example 90s, 5m or 1h30m."
 
 
 def _not_an_object(error: ParseError | InvalidFields) -> ValidationError:
@@ -85,7 +80,7 @@ class ObjectField(forms.CharField):
             return True
 
 
-class JobForm(forms.Form):
+class JobForm(RetryFields):
     """A job. The fields have the names of the REST body, so that its errors find their place."""
 
     name = forms.CharField(widget=widgets.UnfoldAdminTextInputWidget)
@@ -135,7 +130,6 @@ class JobForm(forms.Form):
     retryDelay = forms.CharField(
         label="Retry delay", initial="5m", widget=widgets.UnfoldAdminTextInputWidget, help_text=LENGTH_HELP
     )
-    retryPolicy = ObjectField(required=False, label="Retry policy", help_text=RETRY_HELP)
     timeout = forms.CharField(
         required=False,
         widget=widgets.UnfoldAdminTextInputWidget,
@@ -237,6 +231,8 @@ class JobForm(forms.Form):
             "maxAge": body.pop("misfireMaxAge", None) or None,
             "maxCount": body.pop("misfireMaxCount", None),
         }
+        policy = take_policy(body)
+        body["retryPolicy"] = policy if self._job is None or self.policy_changed() else self._job.retry_policy
         task: Task | None = body.get("task")
         body["task"] = task.name if task else None
         if task is not None:
@@ -270,7 +266,7 @@ class JobForm(forms.Form):
     def _add_errors(self, error: InvalidFields) -> None:
         for name, texts in error.errors.items():
             if name not in self.errors:
-                add_error(self, name, texts)
+                add_error(self, field_of(name), texts)
 
 
 def add_error(form: forms.BaseForm, path: str, texts: list[str]) -> None:
@@ -291,7 +287,14 @@ def _initial(job: Job) -> dict[str, Any]:
     """What the form shows of a job that is there."""
     body = definition_body(job)
     limits = {"misfireMaxAge": body["misfire"]["maxAge"], "misfireMaxCount": body["misfire"]["maxCount"]}
-    return {**body, **limits, "misfire": job.misfire, "schedule": _schedule_as_written(job.schedule)}
+    retries = shown_policy(body["retryPolicy"])
+    return {
+        **body,
+        **limits,
+        **retries,
+        "misfire": job.misfire,
+        "schedule": _schedule_as_written(job.schedule),
+    }
 
 
 def _schedule_as_written(stored: Any) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from executions.api.reads import Reads, nullable
+from executions.exit_codes import MOST_CODE
 from executions.priorities import DEFAULT_QUEUE, QUEUE_NAME, RESERVED_QUEUES, Priority
-from executions.retry_policies import LEAST_FACTOR, MOST_CODE, MOST_FACTOR, RETRIED, Backoff
+from executions.retry_policies import LEAST_FACTOR, MOST_FACTOR, RETRIED, Backoff
 from jobs.api.container_schema import CONTAINER, VARIABLE
 from jobs.api.schedule_schema import LENGTH, SCHEDULE
 from jobs.definitions import (

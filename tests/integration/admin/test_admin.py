@@ -119,8 +119,6 @@ def test_a_job_added_here_is_whole(root: Client) -> None:
         ("env", '{"a b": "c"}', "variable"),
         ("retries", "1000", "0 to 100"),
         ("retryDelay", "soon", "length of time"),
-        ("retryPolicy", '{"jitter": 2}', "retryPolicy.jitter: "),
-        ("retryPolicy", "[]", "not a JSON object"),
         ("timeout", "0", "0"),
         ("image", "x" * 501, "at most 500"),
         ("container", '{"resources": {"memory": {"limit": "1"}}}', "container.resources.memory.limit: "),
@@ -446,21 +444,6 @@ def test_a_task_is_added_changed_and_deleted(root: Client) -> None:
     assert task.command == "python other.py"
     assert root.post(f"{page}{task.id}/delete/", {"post": "yes"}).status_code == 302
     assert not Task.objects.exists()
-
-
-def test_how_a_job_is_retried_is_read_kept_and_told(root: Client) -> None:
-    given = '{"backoff": "exponential", "maxElapsed": "6h"}'
-    assert root.post(f"{JOBS}add/", {**FORM, "retryPolicy": given}).status_code == 302
-    job = Job.objects.get()
-    assert job.retry_policy == {"backoff": "exponential", "maxElapsed": "6h"}
-    sentence = "up to 2 times, after 30s, 1m; none later than 6h after its first start"
-    page = text(root.get(f"{JOBS}{job.id}/change/"))
-    assert sentence in page
-    assert "&quot;backoff&quot;: &quot;exponential&quot;" in page
-    Job.objects.update(archived_at=utcnow())
-    assert sentence in text(root.get(f"{JOBS}{job.id}/change/"))
-    Job.objects.update(retry_policy={"jitter": "high"})
-    assert "retryPolicy.jitter" in text(root.get(f"{JOBS}{job.id}/change/"))
 
 
 def test_what_a_job_says_of_its_container_is_read_kept_and_shown(root: Client) -> None:
