@@ -12,6 +12,7 @@ from kombu import Connection, Consumer
 
 from executions.bus.connection import BusUnavailable, close_quietly, connect, reachable
 from executions.bus.dead_letters import DeadLetters
+from executions.bus.refusals import about, refusal
 from executions.bus.topology import event_queue
 from executions.events import Event, decode
 from scheduler_project.kernel.clock import monotonic
@@ -151,15 +152,16 @@ class BatchConsumer:
         try:
             self._hand.append(Delivery(message, decode(message.body)))
         except InvalidValue as error:
-            self._bury(message, error.message)
+            self._bury(message, error.message, {"error": type(error).__name__})
 
     def _work_off(self) -> None:
         try:
             self._handle([event for item in self._hand for event in item.events])
         except RetryableError:
             raise
-        except Exception:
-            logger.exception("batch_refused", extra={"queue": self.queue, "messages": len(self._hand)})
+        except Exception as error:
+            extra = {"queue": self.queue, "messages": len(self._hand)}
+            logger.error("batch_refused", extra={**extra, **refusal(error)})
             self._work_off_singly()
         else:
             self._acknowledge_all()
@@ -184,16 +186,19 @@ class BatchConsumer:
         except RetryableError:
             raise
         except Exception as error:
-            logger.exception("message_refused", extra={"queue": self.queue, "refusals": item.refusals + 1})
+            told = {**about(item.events), **refusal(error)}
+            extra = {"queue": self.queue, "refusals": item.refusals + 1, **told}
+            logger.error("message_refused", extra=extra)
             if not item.hopeless(error):
                 raise BatchRefused from error
-            self._bury(item.message, f"{type(error).__name__}: {error}")
+            self._bury(item.message, f"{type(error).__name__}: {error}", told)
         else:
             with reachable():
                 item.message.ack()
 
-    def _bury(self, message: Any, reason: str) -> None:
-        logger.error("message_buried", extra={"queue": self.queue, "reason": reason})
+    def _bury(self, message: Any, reason: str, told: dict[str, Any]) -> None:
+        """``told``: what the log says of it; the reason, which may quote the message, is the letter's."""
+        logger.error("message_buried", extra={"queue": self.queue, **told})
         self._dead_letters.bury(message, queue=self.queue, reason=reason)
         with reachable():
             message.ack()

@@ -117,24 +117,25 @@ class RunConsumer(Consumer):
 
         def handle_or_bury(message: Any) -> None:
             if reason := _unreadable(message):
-                self._bury(message, reason)
+                self._bury(message, reason, "Unreadable")
             else:
                 handle(message)
 
         return handle_or_bury
 
     def on_unknown_task(self, body: Any, message: Any, exc: Exception) -> None:
-        self._bury(message, f"there is no task {exc}")
+        self._bury(message, f"there is no task {exc}", "UnknownTask")
 
     def on_invalid_task(self, body: Any, message: Any, exc: Exception) -> None:
         if isinstance(exc, NoRoom):
             message.reject_log_error(logger, self.connection_errors, requeue=True)
         else:
-            self._bury(message, str(exc))
+            self._bury(message, str(exc), type(exc).__name__)
 
-    def _bury(self, message: Any, reason: str) -> None:
+    def _bury(self, message: Any, reason: str, kind: str) -> None:
+        """The log says of it only what ``kind`` of fault it is: the reason may quote the message."""
         queue = (message.delivery_info or {}).get("routing_key") or RUNS
-        logger.error("message_buried", extra={"queue": queue, "reason": reason})
+        logger.error("message_buried", extra={"queue": queue, "error": kind})
         try:
             self._dead_letters.bury(message, queue=queue, reason=reason)
         except BusUnavailable as error:

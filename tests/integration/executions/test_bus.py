@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -11,6 +12,7 @@ from urllib.parse import urlsplit
 from uuid import uuid4
 
 import pytest
+from django.db import connection, transaction
 from django.db.utils import DataError, IntegrityError
 from redis import Redis
 
@@ -181,6 +183,40 @@ def test_what_fails_for_a_reason_that_may_pass_is_tried_six_times_and_stops_nobo
     assert seen == [first, last]
     consumer.close()
     assert_empty(RECORDER)
+
+
+def test_logs_name_the_fault_and_the_run_and_no_value_of_what_was_refused(
+    broker: str,
+    publisher: EventPublisher,
+    consume: Callable[..., BatchConsumer],
+    caplog: pytest.LogCaptureFixture,
+    db: None,
+) -> None:
+    """PostgreSQL's own error quotes the row, and a reader's the value."""
+    event = said(STARTED, uuid4())
+
+    def handle(_: list[Event]) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "CREATE TEMPORARY TABLE IF NOT EXISTS kept (env text, n int CONSTRAINT kept_n CHECK (n > 0))"
+            )
+            with transaction.atomic():
+                cursor.execute("INSERT INTO kept VALUES ('hunter2', 0)")
+
+    publisher.publish(encode([event]))
+    publisher.publish(b'{"events": [{"type": "hunter2"}]}')
+    consumer = consume(lambda: BatchConsumer(RECORDER, handle))
+    run_until(consumer, lambda: len(buried()) == 2, work)
+    assert any("hunter2" in reason for _, _, reason in buried())
+    formatter = logging.Formatter()
+    told = [{**vars(record), "written": formatter.format(record)} for record in caplog.records]
+    assert "hunter2" not in str(told)
+    (refused,) = (fields for fields in told if fields["msg"] == "message_refused")
+    assert (refused["error"], refused["constraint"]) == ("IntegrityError", "kept_n")
+    assert refused["executions"] == str(event.execution_id)
+    assert "test_bus:" in refused["places"]
+    graves = [fields["error"] for fields in told if fields["msg"] == "message_buried"]
+    assert sorted(graves) == ["IntegrityError", "InvalidValue"]
 
 
 def test_a_dead_letter_is_replayed_to_the_queue_that_it_came_from(
