@@ -148,7 +148,7 @@ class _Engine:
                 for name, run_once in rounds.items()
             ),
         ]
-        PulseFile(settings.PUNCTUAL_ALIVE_FILE).start()
+        PulseFile(settings.PUNCTUAL_ALIVE_FILE, settings.PUNCTUAL_ALIVE_WITHIN.total_seconds()).start()
         for service in self._services:
             service.start()
         logger.info("beat_started", extra={"beat": identity, "shards": settings.PUNCTUAL_SHARDS})

@@ -344,6 +344,7 @@ CELERY_BEAT_SCHEDULE = {
 CELERY_TIMEZONE = TIME_ZONE
 
 PUNCTUAL_ALIVE_FILE = env.optional_file("PUNCTUAL_ALIVE_FILE")
+PUNCTUAL_ALIVE_WITHIN = env.duration("PUNCTUAL_ALIVE_WITHIN", "8s", minimum="2s", maximum="5m")
 
 # --- Logs ------------------------------------------------------------------------------------
 

@@ -32,7 +32,7 @@ class ConsumerCommand(BaseCommand):
         stop = threading.Event()
         stop_on_signals(stop)
         consumer = self.consumer()
-        PulseFile(settings.PUNCTUAL_ALIVE_FILE).start()
+        PulseFile(settings.PUNCTUAL_ALIVE_FILE, settings.PUNCTUAL_ALIVE_WITHIN.total_seconds()).start()
         attendance = Attendance(default_store(), consumer.queue)
         logger.info("started", extra={"service": self.service})
         try:

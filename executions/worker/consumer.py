@@ -62,7 +62,7 @@ class LoopPulse(bootsteps.StartStopStep):
     requires = (Tasks,)
 
     def create(self, _consumer: Any) -> None:
-        PulseFile(settings.PUNCTUAL_ALIVE_FILE).start()
+        PulseFile(settings.PUNCTUAL_ALIVE_FILE, settings.PUNCTUAL_ALIVE_WITHIN.total_seconds()).start()
 
     def register_with_event_loop(self, _consumer: Any, hub: Any) -> None:
         self._goes_round()

@@ -17,6 +17,11 @@ from tests.system import NOWHERE, ROOT, Process, System, running_system
 
 PROBE = ROOT / "deploy" / "punctual-alive"
 KINDS = ("beat", "worker", "recorder", "auditor", "maintenance")
+HANGS = signal.SIGURG  # of which Celery thinks nothing
+HANG_ON_SIGNAL = f"""
+import signal, threading
+signal.signal({int(HANGS)}, lambda *_: threading.Event().wait(40))
+"""  # sitecustomize.py: the main thread, which is each process' most important loop, waits for nothing
 PARTS = {"DATABASE_URL", "REDIS_URL", "BROKER_URL"}
 
 
@@ -79,3 +84,27 @@ def test_what_waits_for_its_parts_lives_and_goes_on(system: System, proxies: dic
     (job,) = system.create_jobs(body("after the outage", "true", "now"))
     (run,) = system.wait_all_terminal([job], 1)
     assert run["state"] == "Completed Normally"
+
+
+def test_a_loop_that_hangs_is_found_in_seconds_and_lives_when_it_goes_on(tmp_path: Path) -> None:
+    """The process lives, and so do its other threads: only its main loop does nothing."""
+    (tmp_path / "hang").mkdir()
+    (tmp_path / "hang" / "sitecustomize.py").write_text(HANG_ON_SIGNAL)
+    with running_system(tmp_path) as own:
+        for kind in KINDS:
+            own.start(
+                kind,
+                PUNCTUAL_ALIVE_FILE=str(own.home / kind),
+                PYTHONPATH=os.pathsep.join(filter(None, [str(tmp_path / "hang"), own.env.get("PYTHONPATH")])),
+            )
+        own.wait_until_ready()
+        own.wait_for(lambda: [probe(process)[0] for process in own.processes] == [0] * len(KINDS), "all live")
+        assert all("loops_late" not in process.text() for process in own.processes)
+        for process in own.processes:
+            process.signal(HANGS)
+        # With an hour for the file's age: it is the loop that is found, well before 30 or 300 s.
+        own.wait_for(
+            lambda: all(probe(process, 3600)[0] for process in own.processes), "all are dead", timeout_s=28.0
+        )
+        assert all("is not heard of" in probe(process)[1] for process in own.processes)
+        own.wait_for(lambda: not any(probe(process)[0] for process in own.processes), "all live again")

@@ -123,6 +123,7 @@ NONSENSE: dict[str, list[str]] = {
     "PUNCTUAL_START_TIMEOUT": [*DURATION, "0s", "2d"],
     "PUNCTUAL_GRACE": [*DURATION, "2h"],
     "PUNCTUAL_SECRETS_DIR": FOLDER,
+    "PUNCTUAL_ALIVE_WITHIN": [*DURATION, "1s", "6m"],
     "PUNCTUAL_ALIVE_FILE": ["/", "/tmp", "/nowhere/alive", "/dev/null/alive", "/etc/passwd/alive"],
     "PUNCTUAL_ALLOW_IMAGES": PATTERNS,
     "PUNCTUAL_ALLOW_SECRETS": PATTERNS,
