@@ -13,7 +13,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
-from benchmarks import containers, dispatch, history, preload
+from benchmarks import containers, dispatch, history, pipeline, preload
 from benchmarks.figures import Figure, as_json, as_table
 from tests.places import name_places
 from tests.services import unique_name
@@ -22,6 +22,7 @@ BENCHMARKS: dict[str, Callable[[int], list[Figure]]] = {
     "containers": containers.measure,
     "dispatch": dispatch.measure,
     "history": history.measure,
+    "pipeline": pipeline.measure,
     "preload": preload.measure,
 }
 

@@ -11,7 +11,6 @@ with a RunSpec of its own. In each round they are put into the window, and the b
 from __future__ import annotations
 
 import re
-import time
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -21,11 +20,12 @@ from typing import Any
 from kombu import Connection
 
 from benchmarks.bare import publish_bare
+from benchmarks.clocks import cpu_s, sleep_until, wait_for
 from benchmarks.figures import Figure, progress
 from executions.bus.batches import RunMessage, TaskHeaders
 from executions.bus.topology import AUDITOR, RECORDER, RUNS, declare, event_queue, work_queue
 from executions.worker.assignments import TASK
-from scheduler_project.kernel.clock import monotonic, utcnow
+from scheduler_project.kernel.clock import utcnow
 from tests.outage import Outage
 from tests.system import Process, System, running_system
 
@@ -76,21 +76,21 @@ def measure(rounds: int) -> list[Figure]:
 
 def _round(system: System, beat: Process, number: int) -> Round:
     system.query("DELETE FROM executions_execution RETURNING 1")
-    due = _plan(system)
-    _empty(system)
-    _sleep_until(due - timedelta(milliseconds=50))
-    seen, before = len(beat.text()), _cpu_s(beat.pid)
+    due = plan(system, NUMBER)
+    empty(system)
+    sleep_until(due - timedelta(milliseconds=50))
+    seen, before = len(beat.text()), cpu_s(beat.pid)
     confirmed_at = _wait_for_all(beat, seen)
-    cpu_s = _cpu_s(beat.pid) - before
+    cpu_us = (cpu_s(beat.pid) - before) * 1e6 / NUMBER
     messages = _copies(system, NUMBER)
-    _empty(system)
+    empty(system)
     bare_s = publish_bare(system.env["BROKER_URL"], messages, TaskHeaders(TASK, "bare"))
-    done = Round((confirmed_at - due).total_seconds(), cpu_s * 1e6 / NUMBER, bare_s)
+    done = Round((confirmed_at - due).total_seconds(), cpu_us, bare_s)
     progress(f"dispatch, round {number}: {done}")
     return done
 
 
-def _plan(system: System) -> datetime:
+def plan(system: System, number: int) -> datetime:
     """Put a run of each job into the window; when they are due. On a busy machine it takes a second try."""
     for lead in LEADS:
         due = (utcnow() + lead).replace(microsecond=0)
@@ -98,18 +98,17 @@ def _plan(system: System) -> datetime:
         if utcnow() < due - SETTLING:
             return due
         system.query("DELETE FROM executions_execution RETURNING 1")
-    raise RuntimeError(f"planning {NUMBER} runs took longer than {LEADS[-1]}: the machine is too busy")
+    raise RuntimeError(f"planning {number} runs took longer than {LEADS[-1]}: the machine is too busy")
 
 
 def _wait_for_all(beat: Process, seen: int) -> datetime:
     """When the last of the runs was confirmed, by the beat's own log behind its first ``seen`` characters."""
-    deadline = monotonic() + 60
-    while monotonic() < deadline:
-        lines = _SENT.findall(beat.text()[seen:])
-        if sum(int(runs) for _, runs in lines) >= NUMBER:
-            return datetime.fromisoformat(lines[-1][0])
-        time.sleep(0.02)
-    raise AssertionError(f"not all of {NUMBER} runs were sent\n{beat.tail()}")
+
+    def lines() -> list[tuple[str, str]]:
+        return _SENT.findall(beat.text()[seen:])
+
+    wait_for(lambda: sum(int(runs) for _, runs in lines()) >= NUMBER, f"{NUMBER} runs are sent", 60, 0.02)
+    return datetime.fromisoformat(lines()[-1][0])
 
 
 def _copies(system: System, number: int) -> list[RunMessage]:
@@ -120,19 +119,9 @@ def _copies(system: System, number: int) -> list[RunMessage]:
     return [RunMessage(f"{n:0{length}}", body) for n in range(number)]
 
 
-def _empty(system: System) -> None:
+def empty(system: System) -> None:
     with Connection(system.env["BROKER_URL"]) as connection:
         for queue in (work_queue(RUNS), event_queue(RECORDER), event_queue(AUDITOR)):
             with connection.channel() as channel:
                 declare(queue, channel)
                 queue.bind(channel).purge()
-
-
-def _cpu_s(pid: int) -> float:
-    """What all threads of a process have computed, to the nanosecond (Linux)."""
-    files = Path(f"/proc/{pid}/task").glob("*/schedstat")
-    return sum(int(file.read_text().split()[0]) for file in files) / 1e9
-
-
-def _sleep_until(instant: datetime) -> None:
-    time.sleep(max(0.0, (instant - utcnow()).total_seconds()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import platform
 import sys
@@ -52,6 +53,12 @@ def machine() -> str:
     names = [line.split(":")[1].strip() for line in _lines(info) if line.startswith("model name")]
     processor = names[0] if names else platform.processor() or platform.machine()
     return f"{processor}, {os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}"
+
+
+def percentile(values: Iterable[float], percent: float) -> float:
+    """The least of ``values`` that at least that many percent of them do not exceed."""
+    found = sorted(values)
+    return found[max(0, math.ceil(len(found) * percent / 100) - 1)]
 
 
 def progress(text: str) -> None:
