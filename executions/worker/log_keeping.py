@@ -29,7 +29,8 @@ Attempt = tuple[UUID, int]
 
 
 class LogKeeper:
-    """``kept`` is told of each attempt whose log is in the archive, with the bytes of its output."""
+    """``kept`` is told of each attempt whose log is in the archive, with the bytes of its output; not of one
+    whose log is empty."""
 
     def __init__(self, logs: LogStore, archive: LogArchive, kept: Callable[[Attempt, int], None]) -> None:
         self._logs = logs
@@ -110,6 +111,8 @@ class LogKeeper:
             end = files.written()
         except (NotFound, FileNotFoundError):
             return  # another worker that shares the folder was faster
+        noted = files.notes.exists()
         self._archive.keep(*attempt, output)
         files.remove()
-        self._kept(attempt, end)
+        if end or noted:
+            self._kept(attempt, end)

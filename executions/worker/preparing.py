@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from uuid import UUID
 
 from containers.allowed import check
 from containers.logs import LogStore, LogWriter
@@ -26,6 +27,7 @@ from scheduler_project.kernel.errors import InvalidFields, InvalidValue, Permane
 logger = logging.getLogger(__name__)
 
 TEMPLATE_REFUSED = "template_error"
+MOST_READ = 1000
 UNRENDERED = Rendered("", {}, {})
 
 
@@ -72,10 +74,20 @@ def prepare_to_attach(given: Assignment, defaults: RunDefaults) -> Prepared:
 
 
 def _options(given: Assignment) -> ContainerOptions:
+    """Read once for all runs of a RunSpec, whose id is that of its content."""
+    if (found := _read.get(given.spec_id)) is not None:
+        return found
     try:
-        return read_options(given.spec.container)
+        options = read_options(given.spec.container)
     except InvalidFields as error:
         raise Unstartable(str(Reason.START_FAILED), error.message) from error
+    if len(_read) >= MOST_READ:
+        _read.clear()
+    _read[given.spec_id] = options
+    return options
+
+
+_read: dict[UUID, ContainerOptions] = {}
 
 
 def with_secrets(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import queue
 import threading
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TypeVar
@@ -10,6 +12,7 @@ from typing import TypeVar
 from scheduler_project.kernel.errors import PunctualError
 
 LOOK_EVERY_S = 0.5
+MOST_IDLE = 64
 _T = TypeVar("_T")
 
 
@@ -17,10 +20,42 @@ class Abandoned(PunctualError):
     """The call had not returned when its process had to go on without it."""
 
 
+class _Hand(threading.Thread):
+    """A thread that makes one call after the other: to start one for each costs more than many a call."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self._calls: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+
+    def take(self, call: Callable[[], None], name: str) -> None:
+        """``call`` raises nothing."""
+        self.name = name
+        self._calls.put(call)
+
+    def run(self) -> None:
+        while True:
+            self._calls.get()()
+            if len(_idle) >= MOST_IDLE:
+                return
+            _idle.append(self)
+
+
+_idle: deque[_Hand] = deque()
+
+
+def _idle_hand() -> _Hand:
+    try:
+        return _idle.pop()
+    except IndexError:
+        hand = _Hand()
+        hand.start()
+        return hand
+
+
 def unless_stopping(stopping: threading.Event, patience_s: float, call: Callable[[], _T]) -> _T:
     """What ``call`` returns or raises; Abandoned where it goes on for ``patience_s`` after ``stopping``.
 
-    It has a thread of its own, which keeps no process from ending, and which is left behind then.
+    It is made by another thread, which keeps no process from ending, and which is left behind then.
     """
     result: Future[_T] = Future()
     done = threading.Event()
@@ -33,7 +68,7 @@ def unless_stopping(stopping: threading.Event, patience_s: float, call: Callable
         finally:
             done.set()
 
-    threading.Thread(target=run, name=f"{threading.current_thread().name}-call", daemon=True).start()
+    _idle_hand().take(run, f"{threading.current_thread().name}-call")
     while not done.wait(LOOK_EVERY_S):
         if stopping.is_set() and not done.wait(patience_s):
             raise Abandoned(f"it did not return within {patience_s:g} s of the end of its process")

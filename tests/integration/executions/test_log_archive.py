@@ -146,6 +146,21 @@ class TestKeeping:
         assert told == [((ID, 1), 9)]
         assert not (tmp_path / "live" / due_day(ID) / str(ID)).exists()
 
+    def test_of_a_run_that_said_nothing_nothing_can_be_elsewhere(self, tmp_path: Path) -> None:
+        store, told = LogStore(tmp_path / "live"), list[object]()
+        store.writer(ID, 1).finish()
+        noted = store.writer(ID, 2)
+        noted.note("it is pulled")
+        noted.finish()
+        keeper = LogKeeper(
+            store, LogArchive(LogFolder(str(tmp_path / "archive"))), lambda *said: told.append(said)
+        )
+        keeper.put((ID, 1))
+        keeper.put((ID, 2))
+        keeper.run_once()
+        assert store.ended() == []
+        assert told == [((ID, 2), 0)]
+
     def test_while_the_archive_is_away_it_stays_and_is_tried_again(self, tmp_path: Path) -> None:
         """Also by another worker of the same disk, once the first one is gone."""
         store, place = written(tmp_path / "live"), tmp_path / "archive"

@@ -12,6 +12,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from django.conf import settings
 
 from containers.docker import DockerOptions, DockerRuntime
 from containers.docker.container import ANSWERS_WITHIN_S
@@ -35,6 +36,7 @@ from executions.worker.slots import Slots
 from scheduler_project.kernel.clock import SYSTEM_CLOCK, monotonic, utcnow
 from tests.contract.engine_proxy import EngineProxy
 from tests.images import busybox_image
+from tests.integration.counting_store import CountingStore
 from tests.integration.proxy import proxy_before
 from tests.unit.executions.test_runspecs import SPEC
 
@@ -57,6 +59,25 @@ def assignment(command: str, flags: Flag = Flag.NONE, **fields: Any) -> Assignme
     return Assignment(
         execution_id=run, attempt=1, queued_at=utcnow(), spec=spec, spec_id=spec.id, flags=flags
     )
+
+
+def test_a_run_costs_five_round_trips_to_redis(store: Store, tmp_path: Path) -> None:
+    """Its claim, its places in pools, a last look whether it is wanted, the end of both.
+
+    What renews and archives meanwhile has threads of its own.
+    """
+    counting = CountingStore(settings.REDIS_URL, store.namespace)
+    runtime = ProcessRuntime(ProcessOptions(home=tmp_path, groups=None))
+    own = RunWorker("w", Slots(1, ["runs"]), runtime, counting, defaults=RunDefaults(), clock=SYSTEM_CLOCK)
+    try:
+        counting.reset()
+        for _ in range(4):
+            held = begun(own, assignment("true"))
+            own.report(held, EventType.COMPLETED, own.execute(held))
+        assert counting.round_trips == 4 * 5
+    finally:
+        own.stopping.set()
+        own.close()
 
 
 def begun(worker: RunWorker, given: Assignment) -> Held:
