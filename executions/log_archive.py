@@ -3,8 +3,8 @@
     2026-12-24/<execution>/3.log.gz      what is shown of the output; zcat reads it
                            3.times.gz    when each part came, by its place in that (containers/logs/stamps.py)
 
-The times are written first: where there is a log, its times are there. Writing the same attempt again
-replaces it by the same. There is no database here: workers write, web reads, maintenance removes.
+The times are written first: where there is a log, its times are there; none where nothing came. Writing the
+same attempt again replaces it by the same. There is no database here: workers write, web reads, maintenance removes.
 """
 
 from __future__ import annotations
@@ -79,7 +79,8 @@ class LogArchive:
     def keep(self, execution_id: UUID, attempt: int, output: Output) -> None:
         name = _name(execution_id, attempt)
         with _reachable():
-            self._save(name + TIMES, [packed(output.stamps())])
+            if stamps := output.stamps():
+                self._save(name + TIMES, [packed(stamps)])
             self._save(name + LOG, output.pieces)
 
     def output(self, execution_id: UUID, attempt: int) -> Output:
@@ -113,8 +114,11 @@ class LogArchive:
             return []
 
     def _stamps(self, name: str) -> list[Stamp]:
-        with _reachable(f"there are no times of {name}"), self._storage.open(name + TIMES) as file:
-            return unpacked(gzip.decompress(file.read()))
+        try:
+            with _reachable(f"there are no times of {name}"), self._storage.open(name + TIMES) as file:
+                return unpacked(gzip.decompress(file.read()))
+        except NotFound:
+            return []  # nothing was said
 
     def _save(self, name: str, pieces: Iterable[bytes]) -> None:
         with tempfile.SpooledTemporaryFile(IN_MEMORY) as spool:

@@ -77,7 +77,11 @@ class LogFiles:
     def segments(self) -> list[int]:
         """The numbers of the segments that are there, in order."""
         prefix = self.head.name + "."
-        suffixes = (found.name.removeprefix(prefix) for found in self.head.parent.glob(prefix + "*"))
+        try:
+            names = [found.name for found in self.head.parent.iterdir()]
+        except FileNotFoundError:
+            return []
+        suffixes = (name.removeprefix(prefix) for name in names if name.startswith(prefix))
         return sorted(int(suffix) for suffix in suffixes if suffix.isdigit())
 
     def written(self) -> int:

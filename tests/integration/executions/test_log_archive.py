@@ -148,18 +148,19 @@ class TestKeeping:
 
     def test_of_a_run_that_said_nothing_nothing_can_be_elsewhere(self, tmp_path: Path) -> None:
         store, told = LogStore(tmp_path / "live"), list[object]()
+        archive = LogArchive(LogFolder(str(tmp_path / "archive")))
         store.writer(ID, 1).finish()
         noted = store.writer(ID, 2)
         noted.note("it is pulled")
         noted.finish()
-        keeper = LogKeeper(
-            store, LogArchive(LogFolder(str(tmp_path / "archive"))), lambda *said: told.append(said)
-        )
+        keeper = LogKeeper(store, archive, lambda *said: told.append(said))
         keeper.put((ID, 1))
         keeper.put((ID, 2))
         keeper.run_once()
         assert store.ended() == []
         assert told == [((ID, 2), 0)]
+        assert content(archive.output(ID, 1)) == b""
+        assert archive.output(ID, 1).stamps() == []
 
     def test_while_the_archive_is_away_it_stays_and_is_tried_again(self, tmp_path: Path) -> None:
         """Also by another worker of the same disk, once the first one is gone."""
