@@ -4,7 +4,8 @@
                            3.times.gz    when each part came, by its place in that (containers/logs/stamps.py)
 
 The times are written first: where there is a log, its times are there; none where nothing came. Writing the
-same attempt again replaces it by the same. There is no database here: workers write, web reads, maintenance removes.
+same attempt again replaces it by the same. There is no database here: workers write, web reads, maintenance
+removes.
 """
 
 from __future__ import annotations

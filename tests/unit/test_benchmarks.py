@@ -7,7 +7,7 @@ import json
 import pytest
 
 from benchmarks.__main__ import BENCHMARKS, read_options
-from benchmarks.figures import Figure, as_json, as_table
+from benchmarks.figures import Figure, as_json, as_table, percentile
 
 FIGURE = Figure("dispatch", "due_to_confirmed_s", "s", [0.9, 0.512345, 0.6])
 
@@ -35,6 +35,11 @@ def test_all_are_run_unless_some_are_named() -> None:
     assert read_options([]).only == list(BENCHMARKS)
     options = read_options(["--only", "preload", "--json", "--rounds", "5"])
     assert (options.only, options.json, options.rounds) == (["preload"], True, 5)
+
+
+@pytest.mark.parametrize(("percent", "value"), [(1, 1.0), (50, 2.0), (75, 3.0), (99, 4.0), (100, 4.0)])
+def test_a_percentile_is_a_value_that_was_seen(percent: float, value: float) -> None:
+    assert percentile([3.0, 1.0, 4.0, 2.0], percent) == value
 
 
 @pytest.mark.parametrize("arguments", [["--only", "nonsense"], ["--rounds", "0"], ["--rounds", "x"]])
