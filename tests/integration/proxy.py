@@ -20,6 +20,11 @@ class TcpProxy:
         self.port = int(self._listener.getsockname()[1])
         threading.Thread(target=self._accept, daemon=True).start()
 
+    def before(self, url: str) -> str:
+        """The URL that leads through it, where ``url`` leads to its server."""
+        parts = urlsplit("//" + url.split("://", 1)[1])
+        return url.replace(f"{parts.netloc.rpartition('@')[2]}/", f"127.0.0.1:{self.port}/", 1)
+
     def cut(self) -> None:
         """Close all connections; new ones are let in."""
         pairs, self._pairs = self._pairs, []
@@ -53,13 +58,17 @@ class TcpProxy:
         relay(client, server)
 
 
+def server_of(url: str) -> tuple[str, int]:
+    """Host and port that ``url`` names."""
+    parts = urlsplit("//" + url.split("://", 1)[1])
+    return parts.hostname or "127.0.0.1", parts.port or 0
+
+
 @contextlib.contextmanager
 def proxy_before(url: str) -> Iterator[tuple[TcpProxy, str]]:
     """A proxy before the server that ``url`` names with its port, and the URL that leads through it."""
-    parts = urlsplit("//" + url.split("://", 1)[1])
-    host, port = parts.hostname or "127.0.0.1", parts.port or 0
-    proxy = TcpProxy(host, port)
+    proxy = TcpProxy(*server_of(url))
     try:
-        yield proxy, url.replace(f"{parts.netloc.rpartition('@')[2]}/", f"127.0.0.1:{proxy.port}/", 1)
+        yield proxy, proxy.before(url)
     finally:
         proxy.close()

@@ -242,3 +242,26 @@ def test_what_lies_in_a_queue_that_nobody_serves_is_not_sent_there_again(
     announce(store, PresentWorker("other", ["nobody"], 1))
     sweeper.run_once()
     assert [run.execution_id for run in pop(window).runs] == [sent]
+
+
+def test_a_queue_that_is_served_and_long_gets_one_copy_of_a_run_in_each_enqueue_timeout(
+    sweeper: Sweeper, window: Window, store: Store
+) -> None:
+    """However often it is swept; and whichever message comes first, the others find it claimed."""
+    announce(store, PresentWorker("w", ["runs"], 1))
+    run, now = make_run(due=utcnow() - 400 * S), utcnow()
+    record([said(QUEUED, run, at=now - 399 * S)], now - 399 * S)
+    for copies in range(1, 3):
+        sent = 0
+        for _ in range(5):
+            Execution.objects.filter(id=run).update(check_at=now - S)
+            sweeper.run_once()
+            runs = pop(window).runs
+            window.confirm(runs, utcnow(), 300 * S)
+            sent += len(runs)
+        assert sent == 1, f"time-out {copies}"
+        window.store.batch(lambda pipe: pipe.delete(window.store.key(3, "sent")))  # it has passed
+    Claims(store, "w", LEASE).claim(run, 1)
+    Execution.objects.filter(id=run).update(check_at=now - S)
+    sweeper.run_once()
+    assert pop(window).runs == []
