@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -108,10 +108,12 @@ class System:
         assert done.returncode == 0, done.stderr + done.stdout
         return done.stdout
 
-    def start(self, kind: str, **env: str) -> Process:
+    def start(self, kind: str, *, prefix: Sequence[str] = (), **env: str) -> Process:
+        """``prefix``: words before its command, which end by becoming it."""
         name = f"{kind}{len(self.processes)}"
         own = {**environment_of(kind, self.env), **env}
-        process = Process(name, command_of(name, self.port), own, self.home / f"{name}.log")
+        command = [*prefix, *command_of(name, self.port)]
+        process = Process(name, command, own, self.home / f"{name}.log")
         self.processes.append(process)
         return process
 

@@ -12,18 +12,21 @@ from tests.relay import relay, shut
 
 
 class TcpProxy:
-    def __init__(self, host: str, port: int) -> None:
+    """``at``: the address that it listens at."""
+
+    def __init__(self, host: str, port: int, at: str = "127.0.0.1") -> None:
         self._server = host, port
+        self._at = at
         self._pairs: list[socket.socket] = []
         self._away = threading.Event()
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = socket.create_server((at, 0))
         self.port = int(self._listener.getsockname()[1])
         threading.Thread(target=self._accept, daemon=True).start()
 
     def before(self, url: str) -> str:
         """The URL that leads through it, where ``url`` leads to its server."""
         parts = urlsplit("//" + url.split("://", 1)[1])
-        return url.replace(f"{parts.netloc.rpartition('@')[2]}/", f"127.0.0.1:{self.port}/", 1)
+        return url.replace(f"{parts.netloc.rpartition('@')[2]}/", f"{self._at}:{self.port}/", 1)
 
     def cut(self) -> None:
         """Close all connections; new ones are let in."""
@@ -65,9 +68,9 @@ def server_of(url: str) -> tuple[str, int]:
 
 
 @contextlib.contextmanager
-def proxy_before(url: str) -> Iterator[tuple[TcpProxy, str]]:
+def proxy_before(url: str, at: str = "127.0.0.1") -> Iterator[tuple[TcpProxy, str]]:
     """A proxy before the server that ``url`` names with its port, and the URL that leads through it."""
-    proxy = TcpProxy(*server_of(url))
+    proxy = TcpProxy(*server_of(url), at)
     try:
         yield proxy, proxy.before(url)
     finally:
