@@ -2,9 +2,9 @@
 
     process in the namespace ── veth ── address on this host, where a proxy listens ── server on 127.0.0.1
 
-Each server has a wire (a veth pair) of its own. A pulled one is what a pulled cable is: no RST, no FIN; what
-is sent is gone, connects hang. It needs root and ``ip``; the addresses are of 198.18.0.0/15, which is set aside
-for measuring networks (RFC 2544).
+Each server has a wire (a veth pair) of its own. A pulled one is what a pulled cable is: no RST, no FIN;
+what is sent is gone, connects hang. It needs root and ``ip``; the addresses are of 198.18.0.0/15, which is
+set aside for measuring networks (RFC 2544).
 """
 
 from __future__ import annotations
