@@ -19,13 +19,14 @@ from executions.worker.room import Takes
 from scheduler_project.kernel.clock import monotonic
 
 DECLARED_FOR_S = 3600.0
+MOST_AT_ONCE = 100
 
 
 class Intake:
     """``classes``: names of the broker's queues, the highest class first. One for each connection.
 
     ``takes``: what may be taken. ``awaits``: whether the last one goes back, to be taken first when there is
-    room for it.
+    room for it. ``between``: is called between two that are taken one by one.
     """
 
     def __init__(
@@ -34,11 +35,13 @@ class Intake:
         classes: Sequence[Sequence[str]],
         takes: Callable[[], Takes],
         awaits: Callable[[], bool],
+        between: Callable[[], None],
     ) -> None:
         self._subscription = subscription
         self._classes = [list(names) for names in classes]
         self._takes = takes
         self._awaits = awaits
+        self._between = between
         self._queues = {queue.name: queue for queue in subscription.queues}
         self._declare_at: dict[str, float] = {}
         self._of_engine: list[str] = []
@@ -61,14 +64,22 @@ class Intake:
             self._classes.insert(0, [name])
             self._of_engine.append(name)
 
-    def open(self) -> None:
-        """Take what waits while there is room; subscribe where all queues are empty and there still is."""
+    def open(self) -> bool:
+        """Take what waits while there is room; subscribe where all queues are empty and there still is.
+
+        Whether that is done. The event loop has more to do: after MOST_AT_ONCE it is to be called again,
+        soon. What is taken may end at once (somebody else has run it), and there is room again for ever.
+        """
+        left = MOST_AT_ONCE
         while (names := self._wanted()) != self._subscribed:
             self.close()
             for of_class in self._classes:
-                self._take(of_class)
+                left = self._take(of_class, left)
+            if not left:
+                return False
             if names == self._wanted():
                 self._subscribe(names)
+        return True
 
     def narrow(self) -> None:
         """Take nothing more of what there is no room for."""
@@ -104,18 +115,24 @@ class Intake:
         for name in names:  # what is cancelled all at once is subscribed to again with the next
             self._subscription.cancel_by_queue(name)
 
-    def _take(self, names: list[str]) -> None:
-        """By turns where a class has several queues; but what was sent back has the next turn too."""
-        left = list(names)
-        while left and left[0] in self._wanted():
-            name = left[0]
+    def _take(self, names: list[str], most: int) -> int:
+        """By turns where a class has several queues; but what was sent back has the next turn too.
+
+        How many more than were taken might have been.
+        """
+        waiting = list(names)
+        while most and waiting and waiting[0] in self._wanted():
+            name = waiting[0]
             message = self._subscription.channel.basic_get(queue=name, no_ack=False)
             if message is None:
-                left.remove(name)
+                waiting.remove(name)
                 continue
+            most -= 1
             # As what the broker pushes: with the same care for what cannot be read.
             self._subscription._receive_callback(message)
             if not self._awaits():
-                for order in (names, left):
+                for order in (names, waiting):
                     order.remove(name)
                     order.append(name)
+            self._between()
+        return most

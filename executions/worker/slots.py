@@ -11,8 +11,9 @@ full worker one more, which then waits in its hands although another could start
    awaits it takes from its queue again every LOOKED_AT_S, to see whether it is still there.
 3. Each claim and each release schedules ``_settle`` on the event loop, the only thread that
    may touch the channel.
-4. ``_settle`` first brings the intake (intake.py) to what the room asks for (closed where there
-   is none, open where there is some), and only then acknowledges.
+4. ``_settle`` first closes the intake (intake.py) to what there is no room for, then acknowledges, and then
+   opens it to what there is room for. While that takes one run after the other, what has ended meanwhile is
+   acknowledged in between: with runs that end at once it may go on for long.
 
 Beside the queues of runs a worker consumes the one of its container engine (executions/engines.py).
 """
@@ -23,7 +24,6 @@ import logging
 import threading
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 from celery.exceptions import InvalidTaskError
@@ -65,6 +65,7 @@ class Slots:
         self._extra = ""
         self._accepting = True
         self._looks = False  # whether that is scheduled
+        self._answers: deque[Callable[[], None]] = deque()
 
     @property
     def total(self) -> Capacity:
@@ -84,19 +85,20 @@ class Slots:
         with self._changed:
             self._room.total = total
             self._changed.notify_all()
-        self._schedule(None)
+        self._schedule()
 
     def attach(self, consumer: Any) -> None:
         """A connection is up."""
         self._consumer = consumer
-        self._intake = Intake(consumer.task_consumer, by_priority(self.queues), self._takes, self._awaits)
+        classes = by_priority(self.queues)
+        self._intake = Intake(consumer.task_consumer, classes, self._takes, self._awaits, self._answer_all)
         self._looks = False
-        self._schedule(None)
+        self._schedule()
 
     def consume_also(self, queue: str) -> None:
         """Take runs from this queue of the broker too, on this connection and those that follow."""
         self._extra = queue
-        self._schedule(None)
+        self._schedule()
 
     def take(self, needs: Needs, *, begun: bool) -> Verdict:
         """On the event loop: room for a delivery, and the intake closed where that was the last."""
@@ -128,34 +130,38 @@ class Slots:
         with self._changed:
             self._room.leave(needs)
             self._changed.notify_all()
-        self._schedule(None)
+        self._schedule()
 
     def settle(self, answer: Callable[[], None]) -> None:
-        """Bring the intake in line, then answer a delivery; both on the event loop."""
-        self._schedule(answer)
+        """Bring the intake in line, and answer a delivery; both on the event loop."""
+        self._answers.append(answer)
+        self._schedule()
 
     def stop_accepting(self) -> None:
         """The worker is going to end: take nothing more. From a signal's handler too: it may take no lock."""
         self._accepting = False
-        self._schedule(None)
+        self._schedule()
 
-    def _schedule(self, answer: Callable[[], None] | None) -> None:
+    def _schedule(self) -> None:
         if self._consumer is not None:
-            self._consumer.call_soon(partial(self._settle, answer))
+            self._consumer.call_soon(self._settle)
 
-    def _settle(self, answer: Callable[[], None] | None) -> None:
+    def _settle(self) -> None:
         intake = self._intake
-        if intake is not None and self._consumer.task_consumer is not None:
-            if self._extra:
-                intake.add(self._extra)
-            intake.narrow()
-            if answer is not None:
-                answer()
-                answer = None
-            intake.open()
-            self._look_later()
-        if answer is not None:
-            answer()
+        if intake is None or self._consumer.task_consumer is None:
+            self._answer_all()
+            return
+        if self._extra:
+            intake.add(self._extra)
+        intake.narrow()
+        self._answer_all()
+        if not intake.open():
+            self._consumer.hub.call_later(0, self._settle)
+        self._look_later()
+
+    def _answer_all(self) -> None:
+        while self._answers:
+            self._answers.popleft()()
 
     def _look_later(self) -> None:
         if not self._looks and self._awaits():
@@ -166,7 +172,7 @@ class Slots:
         self._looks = False
         with self._lock:
             self._room.look_again()
-        self._settle(None)
+        self._settle()
 
     def _awaits(self) -> bool:
         with self._lock:

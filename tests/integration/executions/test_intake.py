@@ -39,7 +39,7 @@ def test_while_a_large_run_is_awaited_only_what_has_begun_is_taken(broker: str) 
 
         producer = connection.Producer()
         consumer = Consumer(channel, [work_queue(RUNS)], callbacks=[receive])
-        intake = Intake(consumer, [[RUNS]], lambda: takes[0], lambda: False)
+        intake = Intake(consumer, [[RUNS]], lambda: takes[0], lambda: False, nothing)
         intake.add(name)
         of_engine, of_runs = [f"after {name}", f"before {name}"], [f"after {RUNS}", f"before {RUNS}"]
         assert taken_of(Takes.ANYTHING) == sorted(of_engine + of_runs)
@@ -48,6 +48,33 @@ def test_while_a_large_run_is_awaited_only_what_has_begun_is_taken(broker: str) 
         assert taken_of(Takes.ANYTHING) == sorted(2 * of_engine + 3 * of_runs)
         for queue in (name, RUNS):
             work_queue(queue)(channel).delete()
+
+
+def nothing() -> None:
+    """Between two that are taken."""
+
+
+def test_what_ends_at_once_is_answered_in_between_and_the_event_loop_has_its_turn(broker: str) -> None:
+    """There is room again after each, for ever: as with copies of runs that others have run."""
+    number = 2 * intakes.MOST_AT_ONCE + 20
+    held, most = [], 0
+
+    def answer() -> None:
+        nonlocal most
+        most = max(most, len(held))
+        while held:
+            held.pop().ack()
+
+    with closing(connect()) as connection, connection.channel() as channel:
+        consumer = Consumer(channel, [work_queue(RUNS)], callbacks=[lambda _, message: held.append(message)])
+        intake = Intake(consumer, [[RUNS]], lambda: Takes.ANYTHING, lambda: False, answer)
+        for sent in range(number):
+            connection.Producer().publish(sent, exchange="", routing_key=RUNS)
+        done = [intake.open() for _ in range(3)]
+        intake.close()
+        left = work_queue(RUNS)(channel).get()
+    assert done == [False, False, True]
+    assert (most, held, left) == (1, [], None)
 
 
 def drain(connection: Any) -> None:
@@ -65,7 +92,7 @@ def test_the_queue_of_an_engine_that_has_expired_is_there_again_when_it_is_used(
     with closing(connect()) as connection, connection.channel() as channel:
         queue: Any = work_queue(name)(channel)
         consumer = Consumer(channel, [work_queue(RUNS)], callbacks=[lambda body, _: taken.append(body)])
-        intake = Intake(consumer, [[RUNS]], lambda: Takes.ANYTHING, lambda: False)
+        intake = Intake(consumer, [[RUNS]], lambda: Takes.ANYTHING, lambda: False, nothing)
         intake.add(name)
         queue.delete()
         intake.add(name)
