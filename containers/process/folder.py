@@ -27,12 +27,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from scheduler_project.kernel.clock import from_micros
+from scheduler_project.kernel.clock import from_micros, utcnow
 from scheduler_project.kernel.folders import make_private_folder
 
 # Above the descriptors that the scripts use by number.
 _LOWEST_DESCRIPTOR = 10
-_GONE = ".gone."
+_GONE, _NEW = ".gone.", ".new-"
+MADE_WITHIN_S = 60.0
+"""A draft that is older was left behind: making one takes milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,11 @@ class RunFolder:
 
     @property
     def started_at(self) -> datetime:
-        return _modified(self.path / "run.json")
+        """Of one whose removal has begun the last change that is known."""
+        try:
+            return _modified(self.path / "run.json")
+        except FileNotFoundError:
+            return _modified(self.path)
 
     @property
     def finished_at(self) -> datetime:
@@ -139,7 +145,7 @@ def claim(runs: Path, name: str, labels: Mapping[str, str]) -> tuple[RunFolder, 
     is taken: there is one winner, and no moment in which the folder exists without its lock.
     """
     folder = RunFolder(runs / name)
-    draft = RunFolder(runs / f".new-{name}-{secrets.token_hex(4)}")
+    draft = RunFolder(runs / f"{_NEW}{name}-{secrets.token_hex(4)}")
     make_private_folder(draft.work)
     for file in (draft.output, draft.path / "run.json", draft.path / "lock"):
         file.touch(mode=0o600)
@@ -164,8 +170,22 @@ def existing(runs: Path) -> list[RunFolder]:
 
 
 def half_removed(runs: Path) -> dict[Path, str]:
-    """Folders whose removal was begun by somebody who died over it, and the names of their runs."""
-    return {path: path.name.removeprefix(_GONE).rpartition(".")[0] for path in runs.glob(_GONE + "*")}
+    """Folders whose removal, or making, was begun by somebody who died over it; the names of their runs."""
+    gone = {path: path.name.removeprefix(_GONE).rpartition(".")[0] for path in runs.glob(_GONE + "*")}
+    drafts = {
+        path: path.name.removeprefix(_NEW).rpartition("-")[0]
+        for path in runs.glob(_NEW + "*")
+        if _age_s(path) > MADE_WITHIN_S
+    }
+    return gone | drafts
+
+
+def _age_s(path: Path) -> float:
+    """Of a folder that may be renamed or removed at this moment: then it is none that was left."""
+    try:
+        return (utcnow() - _modified(path)).total_seconds()
+    except FileNotFoundError:
+        return 0.0
 
 
 def _lock(path: Path) -> int | None:

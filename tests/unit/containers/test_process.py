@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -202,6 +203,30 @@ class TestClaim:
         assert hidden is not None
         assert not hidden.path.exists()
         assert container._processes() == set()
+
+    @pytest.mark.parametrize("left", [["output", "pid", "work"], ["work"], []])
+    def test_one_that_was_cut_off_later_is_finished_too(self, runtime, left):
+        """Somebody died over it when more of it was gone, what says when it began among it."""
+        container = runtime.launch(spec("true"))
+        assert container.wait(10) is not None
+        hidden = RunFolder(runtime._runs / container.name).hide()
+        for entry in hidden.path.iterdir():
+            if entry.name not in left:
+                shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+        runtime.forget(container.name)
+        assert not hidden.path.exists()
+
+    def test_a_draft_that_was_left_is_removed_and_one_that_is_being_made_is_not(self, runtime):
+        runtime.ping()
+        (left, fresh), runs = (container_name(uuid.uuid4(), 1) for _ in range(2)), runtime._runs
+        for name in (left, fresh):
+            (runs / f".new-{name}-0123abcd" / "work").mkdir(parents=True)
+        an_hour_ago = (runs / f".new-{left}-0123abcd").stat().st_mtime - 3600
+        os.utime(runs / f".new-{left}-0123abcd", (an_hour_ago, an_hour_ago))
+        assert runtime.owned() == [left]
+        for name in (left, fresh):
+            runtime.forget(name)
+        assert [path.name for path in runs.iterdir()] == [f".new-{fresh}-0123abcd"]
 
 
 def mode_of(path: Path) -> int:
