@@ -11,8 +11,9 @@ Active        and claimed by nobody: its worker is gone; it is sent again with R
               its engine and that engine is given up (executions/engines.py). Its places in pools are
               kept for it meanwhile, however long no worker is there.
 Waiting       sent, and not claimed yet: looked at again after the enqueue time-out, and sent again then
-              where a worker takes from its queue (it was lost there). Where none does it lies in the queue,
-              and more copies would only pile up. Not sent: a push or a publish was lost; it is pushed now.
+              where a worker takes from its queue (it was lost there). Again after as long as it has waited by
+              then (10 minutes at most): the queue may only be long. Where none does it lies in the queue, and
+              more copies would only pile up. Not sent: a push or a publish was lost; it is pushed now.
               With a site it has begun, which nobody has recorded, and its worker is gone: as if Active.
 missed        Waiting for its first start by more than the grace: nothing was there to start it (an
               outage). The misfire policy of its job decides (jobs/outages.py).
@@ -64,6 +65,7 @@ logger = logging.getLogger(__name__)
 PAGE = 1000
 PERIOD_S = 0.5
 GRACE = timedelta(milliseconds=500)
+LONGEST_PAUSE = timedelta(minutes=10)
 _FIRST = UUID(int=0)
 
 
@@ -152,7 +154,11 @@ def _judge_waiting(
         return _judge_abandoned(place, left, now, times)
     if row.unsent and now - row.check_at > times.misfire_grace:
         return Verdict(missed=True)
-    return Verdict(push=Flag.NONE)
+    if row.queued_at is None:
+        return Verdict(push=Flag.NONE)
+    # Sent once more; a queue that is only long gets ever fewer copies.
+    pause = max(times.enqueue_timeout, min(now - row.queued_at, LONGEST_PAUSE))
+    return Verdict(push=Flag.NONE, next_check=now + pause)
 
 
 def _judge_unwanted(until: datetime, left: Left, now: datetime, times: SweepTimes) -> Verdict:

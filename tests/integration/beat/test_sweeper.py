@@ -244,7 +244,7 @@ def test_what_lies_in_a_queue_that_nobody_serves_is_not_sent_there_again(
     assert [run.execution_id for run in pop(window).runs] == [sent]
 
 
-def test_a_queue_that_is_served_and_long_gets_one_copy_of_a_run_in_each_enqueue_timeout(
+def test_a_queue_that_is_served_and_long_gets_one_copy_of_a_run_in_each_pause(
     sweeper: Sweeper, window: Window, store: Store
 ) -> None:
     """However often it is swept; and whichever message comes first, the others find it claimed."""

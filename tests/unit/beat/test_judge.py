@@ -66,6 +66,15 @@ def test_what_becomes_of_an_overdue_row(
     assert judge(row(state), claim, place, NOW, TIMES) == verdict
 
 
+@pytest.mark.parametrize(("seconds", "pause_s"), [(300, 300), (301, 301), (900, 600), (100, 300)])
+def test_what_may_only_wait_in_a_long_queue_is_sent_again_after_pauses_that_double(
+    seconds: int, pause_s: int
+) -> None:
+    queued = row("Waiting")._replace(queued_at=NOW - seconds * S)
+    expected = Verdict(push=Flag.NONE, next_check=NOW + pause_s * S)
+    assert judge(queued, None, NOWHERE, NOW, TIMES) == expected
+
+
 @pytest.mark.parametrize(
     ("late", "unsent", "claim", "place", "verdict"),
     [
