@@ -23,6 +23,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from executions.claims import SENT_AGAIN_KEPT
 from executions.entries import MEMBER_BYTES, Entry, Popped, spec_head
 from executions.ids import shard_in
 from executions.store import Script, Store
@@ -119,11 +120,14 @@ class Window:
 
     def pop(self, shards: Sequence[int], lease: timedelta, limit: int) -> list[Due]:
         """Pop what is due in each of ``shards`` and lease it to the caller, at most ``limit`` a shard."""
-        lease_ms = lease // timedelta(milliseconds=1)
+        lease_ms, kept_ms = (length // timedelta(milliseconds=1) for length in (lease, SENT_AGAIN_KEPT))
         calls = [
             (
                 [self.store.key(shard, "buckets"), self.store.key(shard, "flight")],
-                [self.store.key(shard, "b") + ":", lease_ms, limit, self._grace_ms],
+                [
+                    *(self.store.key(shard, "b") + ":", lease_ms, limit, self._grace_ms),
+                    *(self.store.key(shard) + ":", kept_ms),
+                ],
             )
             for shard in shards
         ]

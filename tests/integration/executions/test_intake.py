@@ -57,7 +57,8 @@ def nothing() -> None:
 def test_what_ends_at_once_is_answered_in_between_and_the_event_loop_has_its_turn(broker: str) -> None:
     """There is room again after each, for ever: as with copies of runs that others have run."""
     number = 2 * intakes.MOST_AT_ONCE + 20
-    held, most = [], 0
+    held: list[Any] = []
+    most = 0
 
     def answer() -> None:
         nonlocal most

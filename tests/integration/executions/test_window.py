@@ -9,6 +9,7 @@ from uuid import uuid4
 
 import pytest
 
+from executions.claims import Claimed, Claims, heard
 from executions.entries import Entry, Flag, spec_head
 from executions.ids import execution_id
 from executions.store import Store, StoreUnavailable
@@ -110,6 +111,30 @@ def test_what_the_broker_has_is_noted_as_sent_and_not_given_back(window: Window,
     time.sleep(0.06)
     assert popped(window) == []
     window.confirm([], now, MINUTE)
+
+
+@pytest.mark.parametrize("known", ["before it is popped again", "afterwards"])
+def test_what_is_popped_again_may_have_been_sent_and_is_kept_out_however_long_the_queue(
+    window: Window, store: Store, now: datetime, known: str
+) -> None:
+    """Its beat died, or did not hear what the broker had taken. The second message comes when it comes."""
+    item, shortly = entry(now), timedelta(milliseconds=40)
+    other = entry(now)
+    window.add([item], {})
+    assert popped(window, lease=timedelta(milliseconds=20)) == [item.member]
+    time.sleep(0.03)
+    if known == "afterwards":
+        assert popped(window) == [item.member]
+    claims = Claims(store, "w", LEASE)
+    for run in (item, other):
+        assert claims.claim(run.execution_id, 1) is Claimed.WON
+        claims.finish(run.execution_id, 1, b"outcome")
+    heard(store, [(run.execution_id, 1) for run in (item, other)], shortly)
+    if known == "before it is popped again":
+        assert popped(window) == [item.member]
+    time.sleep(0.06)
+    assert claims.claim(item.execution_id, 1) is Claimed.DONE
+    assert claims.claim(other.execution_id, 1) is Claimed.WON  # that was shortly
 
 
 def test_a_recheck_that_is_sent_is_not_noted_so_that_what_takes_its_run_up_is(

@@ -210,6 +210,7 @@ class TestClaim:
         container = runtime.launch(spec("true"))
         assert container.wait(10) is not None
         hidden = RunFolder(runtime._runs / container.name).hide()
+        assert hidden is not None
         for entry in hidden.path.iterdir():
             if entry.name not in left:
                 shutil.rmtree(entry) if entry.is_dir() else entry.unlink()

@@ -157,6 +157,9 @@ class SimulatedStore(Store):
         super().__init__("redis://simulated.invalid/0", "n")
         self._simulated = redis
 
+    def run(self, script: Script, keys: Sequence[str], arguments: Sequence[Any]) -> Any:
+        return self.run_each(script, [(keys, arguments)])[0]
+
     def run_each(self, script: Script, calls: Sequence[Call]) -> list[Any]:
         return [self._simulated.evaluate(script.text, keys, arguments) for keys, arguments in calls]
 
