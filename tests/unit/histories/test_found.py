@@ -61,7 +61,7 @@ def test_a_run_whose_start_nobody_has_recorded_is_not_started_on_another_engine(
 
 
 def test_messages_of_a_run_that_has_ended_are_kept_out_as_long_as_their_queue_is() -> None:
-    """It waits 25 minutes, is sent again after 5, 10 and 20, and the last message waits as long as the first."""
+    """It waits 25 minutes, is sent again after 5, 10 and 20; the last message waits as long as the first."""
     system, workers = begun(Trigger.MANUAL, "a")
     passes(system, workers, 1500 * S, "worker")
     assert len(system.queues[RUNS]) == 4
