@@ -73,7 +73,7 @@ def test_ci_is_make_test_without_standard_input() -> None:
 def test_pytest_is_the_last_thing_that_make_test_runs() -> None:
     last = (ROOT / "scripts/test.sh").read_text().splitlines()[-1]
 
-    assert last == 'check pytest "$BIN/python" -m pytest -n 3 "$@"'
+    assert last == 'check pytest "$BIN/python" -m pytest -n 3 ${CI:+--maxfail=10} "$@"'
 
 
 # The virtual environment
