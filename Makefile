@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 export PYTHON VENV
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo services test bench chaos lint format types arrows migrations clean
+.PHONY: help venv demo services test test-all bench chaos lint format types arrows migrations clean
 
 help: ## List the targets
 	@echo "Targets:"
@@ -31,6 +31,9 @@ services: venv ## Find PostgreSQL, Redis, RabbitMQ, Docker, a browser; on Debian
 
 test: ## Run everything that CI runs: services, ruff, mypy, import-linter, migrations, pytest
 	@exec scripts/test.sh $(ARGS)
+
+test-all: ## The same with the longest tests of faults, and those that hold figures; for a machine with nothing else to do
+	@PUNCTUAL_TEST_ALL=1 exec scripts/test.sh $(ARGS)
 
 bench: venv ## Measure what a run costs (ARGS="--only dispatch --json": one benchmark, and on standard output JSON alone)
 	@$(BIN)/python -m scripts.services >&2
