@@ -7,6 +7,8 @@ from django.views.generic import RedirectView
 from scheduler_project.documentation import RedocPage, SchemaView, SwaggerPage
 from scheduler_project.problems import unknown_address
 
+admin.autodiscover()
+
 urlpatterns = [
     path("", RedirectView.as_view(url="/admin/")),
     path("favicon.ico", RedirectView.as_view(url="/static/punctual/icon.svg")),

@@ -182,3 +182,13 @@ def test_the_variable_sets_celerys_level_unless_it_is_given(
     home = {"DATABASE_URL": "", "PUNCTUAL_HOME": str(tmp_path), "PUNCTUAL_LOG_LEVEL": variable}
     done = start(*CELERY, "beat", *words, **home)
     assert ("INFO" in levels(done.stderr)) is expected
+
+
+@pytest.mark.parametrize(
+    ("loads", "there"),
+    [("scheduler_project.celery", False), ("scheduler_project.celery, scheduler_project.urls", True)],
+)
+def test_only_who_serves_pages_loads_the_admins(loads: str, there: bool) -> None:
+    """They are a tenth of what the start of a beat or a worker would cost."""
+    done = start("-c", f"import {loads}, sys; print('jobs.admin' in sys.modules)")
+    assert (done.stdout.strip(), done.returncode) == (str(there), 0)

@@ -89,6 +89,7 @@ def faults(browser: Client, addresses: list[str]) -> list[str]:
     return [address[:120] for address in addresses if fails(browser.get, address)]
 
 
+admin.autodiscover()
 MODELS = sorted(admin.site._registry, key=lambda model: model._meta.label)
 
 

@@ -52,6 +52,7 @@ def _route(path: str, pattern: Any) -> Route:
 
 
 def _models() -> list[str]:
+    admin.autodiscover()
     return [model._meta.label_lower for model in admin.site._registry]
 
 
