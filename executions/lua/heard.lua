@@ -7,6 +7,11 @@ local attempt, status = (redis.call('GET', KEYS[1]) or '0 none '):match('^(%d+) 
 if attempt == ARGV[1] and status == 'done' then
     redis.call('PEXPIRE', KEYS[1], keep, 'LT')
 elseif tonumber(attempt) <= tonumber(ARGV[1]) then
-    redis.call('SET', KEYS[2], ARGV[1], 'PX', keep)
+    local marked = tonumber(redis.call('GET', KEYS[2]) or '0')
+    if marked < tonumber(ARGV[1]) then
+        redis.call('SET', KEYS[2], ARGV[1], 'PX', keep)
+    else  -- an outcome that comes again, or late: a later attempt has ended, too
+        redis.call('PEXPIRE', KEYS[2], keep, 'GT')
+    end
 end
 return 1

@@ -91,6 +91,19 @@ def test_a_duplicate_stays_out_though_the_worker_died_before_it_ended_its_claim(
     assert claims_of("second").claim(run, 2, reattach=reattach) is Claimed.WON, "the next attempt begins"
 
 
+def test_an_outcome_that_comes_late_does_not_let_a_later_attempt_that_has_ended_begin(
+    claims_of: Callable[..., Claims], store: Store, run: UUID
+) -> None:
+    """Its worker has published the outcome of attempt 2 and died; that of attempt 1 is delivered again."""
+    assert claims_of("dies", timedelta(milliseconds=30)).claim(run, 2) is Claimed.WON
+    time.sleep(0.04)
+    heard(store, [(run, 2)], KEEP)
+    heard(store, [(run, 1)], KEPT_SHORTLY)
+    time.sleep(2 * KEPT_SHORTLY.total_seconds())
+    assert claims_of("second").claim(run, 2) is Claimed.DONE
+    assert claims_of("second").claim(run, 3) is Claimed.WON
+
+
 @pytest.mark.parametrize("first", ["it is recorded", "it is sent again"])
 @pytest.mark.parametrize("ended", ["its worker has ended its claim", "its worker has died"])
 def test_what_was_sent_again_is_kept_out_however_long_the_queue(
