@@ -136,7 +136,10 @@ class System:
         return self._database.execute(text, parameters).fetchall()
 
     def create_jobs(self, *bodies: Mapping[str, Any]) -> list[str]:
-        """Create jobs through the service function; their ids."""
+        """Create jobs through the service function; their ids.
+
+        What has such a name already is of a try that failed, and gets another: the next try may succeed.
+        """
         ids: list[str] = self.console.run(_CREATE, bodies=bodies)
         return ids
 
@@ -203,9 +206,12 @@ _CREATE = """
 from django.contrib.auth.models import User
 from django.db import transaction
 from jobs.definitions import read_definition
+from jobs.models import Job
 from jobs.services import create_job
 from scheduler_project.kernel.clock import utcnow
 user, _ = User.objects.get_or_create(username="tests", defaults={"is_superuser": True})
+for job in Job.objects.filter(name__in=[body["name"] for body in bodies]):
+    Job.objects.filter(id=job.id).update(name=f"{job.name} {job.id.hex[-6:]}")
 with transaction.atomic():
     result = [str(create_job(read_definition(body), user, utcnow()).job.id) for body in bodies]
 """
