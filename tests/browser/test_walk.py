@@ -16,7 +16,7 @@ def test_a_job_from_its_making_to_its_mending(operator: Operator) -> None:
     page = operator.open("/admin/")
     page.get_by_role("link", name=re.compile(r"\bJobs$")).first.click()
     page.get_by_title("Add job").first.click()
-    page.get_by_label("Name").fill("nightly totals")
+    page.get_by_role("textbox", name="Name").fill("nightly totals")
     page.get_by_label("Owner").select_option(label="data-engineering")
     page.get_by_label("Schedule").fill("0 2 * * 1-5")
     expect(page.get_by_text("At 02:00, Monday through Friday").first).to_be_visible(timeout=PATIENCE)
