@@ -304,7 +304,8 @@ def test_two_superusers_who_depose_each_other_at_once_leave_one(store: Any) -> N
         thread.start()
     for thread in threads:
         thread.join(30)
-    assert answers.count(200) == 1 and answers[0] in (200, 403, 409) and answers[1] in (200, 403, 409)
+    # Who was deposed before the question arrived may not ask it, or does not see the other any more.
+    assert answers.count(200) == 1 and set(answers) <= {200, 403, 404, 409}
     assert User.objects.filter(is_active=True, is_superuser=True).count() == 1
 
 
