@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import subprocess
+from datetime import timedelta
 from pathlib import Path
 from uuid import UUID
 
@@ -17,6 +18,7 @@ from rest_framework.test import APIClient
 from executions.log_places import log_store
 from executions.run_tokens import run_token
 from executions.states import EventType
+from scheduler_project.kernel.clock import utcnow
 from tests.integration.api.conftest import create
 from tests.integration.api.test_executions import happen
 from tests.integration.executions.brokers import purge
@@ -26,11 +28,21 @@ from tests.web import web_server
 
 PAGE = Path(__file__).resolve().parents[3] / "docs/api.md"
 
+# A fixed date will be out of the history one day, and one to come be over.
+DATES = {"2026-11-01": -8, "2026-11-08": -1, "2027-01-01": 30}
+
 
 def calls() -> list[str]:
     """The calls of the page, in order, each on one line or several."""
     blocks = re.findall(r"^```sh\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     return [call for block in blocks for call in re.split(r"\n(?=curl )", block.strip())]
+
+
+def at_this_time(call: str) -> str:
+    """What is a week ago or next month on the page is so today, too."""
+    for date, days in DATES.items():
+        call = call.replace(f"{date}T", f"{utcnow() + timedelta(days=days):%Y-%m-%d}T")
+    return call
 
 
 def endpoint(call: str) -> tuple[str, str]:
@@ -39,6 +51,11 @@ def endpoint(call: str) -> tuple[str, str]:
     (address,) = (word for word in words if word.startswith("$SITE"))
     path = address.removeprefix("$SITE").partition("?")[0]
     return method, re.sub(r"\$\w+|(?<=/pools/)\w+", "{id}", path)
+
+
+def test_each_date_of_the_page_is_known() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert set(re.findall(r"(20\d\d-\d\d-\d\d)T", "\n".join(calls()))) == set(DATES), text
 
 
 def test_each_endpoint_is_on_the_page() -> None:
@@ -81,6 +98,10 @@ def test_each_call_of_the_page_works(root: APIClient, settings: Settings, tmp_pa
         }
         for call in calls():
             done = subprocess.run(
-                ["sh", "-c", call], env={**os.environ, **names}, capture_output=True, timeout=60, check=False
+                ["sh", "-c", at_this_time(call)],
+                env={**os.environ, **names},
+                capture_output=True,
+                timeout=60,
+                check=False,
             )
             assert done.returncode == 0, (call, done.stderr)
