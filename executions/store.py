@@ -76,9 +76,7 @@ class Store:
     def run(self, script: Script, keys: Sequence[str], arguments: Sequence[Any]) -> Any:
         """Run ``script`` once. (Without a pipeline, which costs the client as much again.)"""
         with self._reachable():
-            if not script.sha:
-                script.sha = str(self._redis.script_load(script.text))
-            command = ("EVALSHA", script.sha, len(keys), *keys, *arguments)
+            command = self._command(script, keys, arguments)
             try:
                 return self._redis.execute_command(*command)
             except NoScriptError:  # it was restarted
@@ -88,8 +86,6 @@ class Store:
     def run_each(self, script: Script, calls: Sequence[Call]) -> list[Any]:
         """Run ``script`` once for each of ``calls``, all in one round trip."""
         with self._reachable():
-            if not script.sha:
-                script.sha = str(self._redis.script_load(script.text))
             answers = self._evaluate(script, calls)
             unknown = [place for place, answer in enumerate(answers) if isinstance(answer, NoScriptError)]
             if unknown:  # it was restarted, or one of a cluster was: what others have done is not done again
@@ -102,12 +98,19 @@ class Store:
                     raise answer
             return answers
 
+    def _command(self, script: Script, keys: Sequence[str], arguments: Sequence[Any]) -> tuple[Any, ...]:
+        """What runs it: not pipe.evalsha(), which a cluster's pipeline refuses, although it knows where the
+        keys lie. It is loaded before it is first run."""
+        if not script.sha:
+            script.sha = str(self._redis.script_load(script.text))
+        return ("EVALSHA", script.sha, len(keys), *keys, *arguments)
+
     def _evaluate(self, script: Script, calls: Sequence[Call]) -> list[Any]:
         """An answer for each call; an error is one."""
+        commands = [self._command(script, keys, arguments) for keys, arguments in calls]
         with self._redis.pipeline(transaction=False) as pipe:
-            for keys, arguments in calls:
-                # Not pipe.evalsha(): a cluster's pipeline refuses it, although it knows where the keys lie.
-                pipe.execute_command("EVALSHA", script.sha, len(keys), *keys, *arguments)
+            for command in commands:
+                pipe.execute_command(*command)
             return list(pipe.execute(raise_on_error=False))
 
     def batch(self, fill: Callable[[Any], object], *, atomic: bool = False) -> list[Any]:
