@@ -23,7 +23,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from executions.claims import SENT_AGAIN_KEPT
+from executions.claims import sent_again
 from executions.entries import MEMBER_BYTES, Entry, Popped, spec_head
 from executions.ids import shard_in
 from executions.store import Script, Store
@@ -119,20 +119,22 @@ class Window:
         self.store.batch(fill)
 
     def pop(self, shards: Sequence[int], lease: timedelta, limit: int) -> list[Due]:
-        """Pop what is due in each of ``shards`` and lease it to the caller, at most ``limit`` a shard."""
-        lease_ms, kept_ms = (length // timedelta(milliseconds=1) for length in (lease, SENT_AGAIN_KEPT))
+        """Pop what is due in each of ``shards`` and lease it to the caller, at most ``limit`` a shard.
+
+        What had a lease before that ended may have been sent then, and is noted as sent again.
+        """
+        lease_ms = lease // timedelta(milliseconds=1)
         calls = [
             (
                 [self.store.key(shard, "buckets"), self.store.key(shard, "flight")],
-                [
-                    *(self.store.key(shard, "b") + ":", lease_ms, limit, self._grace_ms),
-                    *(self.store.key(shard) + ":", kept_ms),
-                ],
+                [self.store.key(shard, "b") + ":", lease_ms, limit, self._grace_ms],
             )
             for shard in shards
         ]
         answers = self.store.run_each(_POP, calls) if calls else []
-        return [_due(shard, answer) for shard, answer in zip(shards, answers, strict=True)]
+        found = [(_due(shard, answer), answer[2]) for shard, answer in zip(shards, answers, strict=True)]
+        sent_again(self.store, [run.execution_id for due, again in found for run in due.runs[:again]])
+        return [due for due, _ in found]
 
     def late(self, shards: Sequence[int], by: timedelta) -> list[int]:
         """Those of ``shards`` of which a run has been due for as long as ``by`` and waits in its bucket."""
@@ -228,7 +230,7 @@ class Window:
 
 
 def _due(shard: int, answer: Sequence[Any]) -> Due:
-    now, next_due, members = answer
+    now, next_due, _, members = answer
     return Due(
         shard,
         from_millis(int(now)),

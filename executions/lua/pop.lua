@@ -1,11 +1,11 @@
 -- Pops the runs of one shard that are due by Redis' clock and leases them to the caller.
 -- Runs whose earlier lease has ended come first: their beat died before it cleared them.
--- Of those a message may be in a queue already: their outcomes are kept for long, as in again.lua.
+-- Of those a message may be in a queue already.
 -- What is overdue by more than the grace is dropped, not returned: the sweep decides about it (misfires).
 -- KEYS: 1 index of buckets (minute -> minute), 2 in-flight (member -> end of lease, ms)
--- ARGV: 1 prefix of the buckets' keys, 2 lease in ms, 3 most runs to return, 4 grace in ms,
---       5 prefix of the shard's keys, 6 for how long outcomes are kept then, ms
--- Returns: now in ms, due time of the next waiting run in ms (-1: none known), the members one behind the other
+-- ARGV: 1 prefix of the buckets' keys, 2 lease in ms, 3 most runs to return, 4 grace in ms
+-- Returns: now in ms, due time of the next waiting run in ms (-1: none known), how many had a lease that has ended, the
+--   members one behind the other
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local room = tonumber(ARGV[3])
@@ -13,13 +13,7 @@ local missed = '(' .. (now - tonumber(ARGV[4]))
 redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', missed)
 local found = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', now, 'LIMIT', 0, room)
 room = room - #found
-for _, member in ipairs(found) do
-    local run = member:sub(1, 16):gsub('.', function(byte) return ('%02x'):format(byte:byte()) end)
-    local claim, heard = ARGV[5] .. 'claim:' .. run, ARGV[5] .. 'heard:' .. run
-    redis.call('SET', ARGV[5] .. 'again:' .. run, '1', 'PX', ARGV[6])
-    if (redis.call('GET', claim) or ''):match('^%d+ done ') then redis.call('PEXPIRE', claim, ARGV[6], 'GT') end
-    redis.call('PEXPIRE', heard, ARGV[6], 'GT')
-end
+local again = #found
 local next_due = -1
 for _, minute in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do
     local bucket = ARGV[1] .. minute
@@ -49,4 +43,4 @@ for first = 1, #found, 1000 do
     end
     redis.call('ZADD', KEYS[2], unpack(pairs_))
 end
-return {now, next_due, table.concat(found)}
+return {now, next_due, again, table.concat(found)}
