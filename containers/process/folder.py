@@ -169,15 +169,15 @@ def existing(runs: Path) -> list[RunFolder]:
     return [RunFolder(path) for path in sorted(runs.iterdir()) if not path.name.startswith(".")]
 
 
-def half_removed(runs: Path) -> dict[Path, str]:
+def left_behind(runs: Path) -> dict[Path, str]:
     """Folders whose removal, or making, was begun by somebody who died over it; the names of their runs."""
-    gone = {path: path.name.removeprefix(_GONE).rpartition(".")[0] for path in runs.glob(_GONE + "*")}
-    drafts = {
-        path: path.name.removeprefix(_NEW).rpartition("-")[0]
-        for path in runs.glob(_NEW + "*")
-        if _age_s(path) > MADE_WITHIN_S
-    }
-    return gone | drafts
+    found = {}
+    for path in runs.iterdir() if runs.is_dir() else ():
+        if path.name.startswith(_GONE):
+            found[path] = path.name.removeprefix(_GONE).rpartition(".")[0]
+        elif path.name.startswith(_NEW) and _age_s(path) > MADE_WITHIN_S:
+            found[path] = path.name.removeprefix(_NEW).rpartition("-")[0]
+    return found
 
 
 def _age_s(path: Path) -> float:

@@ -18,7 +18,7 @@ from containers.launching import Launching
 from containers.outcome import Reason
 from containers.process.cgroups import Group, Groups, Limits, find_groups
 from containers.process.container import MARK, ProcessContainer
-from containers.process.folder import RunFolder, claim, existing, half_removed, raised
+from containers.process.folder import RunFolder, claim, existing, left_behind, raised
 from containers.runtime import LaunchFailed, RuntimeUnavailable
 from containers.spec import LABEL_NAMESPACE, ContainerSpec
 from scheduler_project.kernel.clock import monotonic
@@ -113,8 +113,8 @@ class ProcessRuntime:
         folder = RunFolder(self._runs / name)
         if folder.exists():
             ProcessContainer(folder, self._group(name)).remove()
-        for path, half_removed_name in half_removed(self._runs).items():
-            if half_removed_name == name:
+        for path, run in left_behind(self._runs).items():
+            if run == name:
                 ProcessContainer(RunFolder(path), self._group(name), name).delete()
 
     def secret_source(self) -> None:
@@ -131,13 +131,13 @@ class ProcessRuntime:
             raise RuntimeUnavailable(f"there is no {SHELL}, which starts the runs: use another runtime")
 
     def owned(self, namespace: str = "") -> list[str]:
-        """Those whose removal has begun belong to everybody."""
+        """Those whose removal or making has begun and was left belong to everybody."""
         there = {
             folder.name
             for folder in existing(self._runs)
             if not namespace or folder.labels().get(LABEL_NAMESPACE) == namespace
         }
-        return sorted(there | set(half_removed(self._runs).values()))
+        return sorted(there | set(left_behind(self._runs).values()))
 
     def kill_all(self, grace_s: float) -> list[str]:
         """End every run: SIGTERM to all at once, SIGKILL after ``grace_s``; the names of those that ran.
