@@ -64,7 +64,7 @@ class Slots:
         self._intake: Intake | None = None
         self._extra = ""
         self._accepting = True
-        self._looks = False  # whether that is scheduled
+        self._looks = self._goes_on = False  # whether that is scheduled
         self._answers: deque[Callable[[], None]] = deque()
 
     @property
@@ -92,7 +92,7 @@ class Slots:
         self._consumer = consumer
         classes = by_priority(self.queues)
         self._intake = Intake(consumer.task_consumer, classes, self._takes, self._awaits, self._answer_all)
-        self._looks = False
+        self._looks = self._goes_on = False
         self._schedule()
 
     def consume_also(self, queue: str) -> None:
@@ -155,9 +155,14 @@ class Slots:
             intake.add(self._extra)
         intake.narrow()
         self._answer_all()
-        if not intake.open():
-            self._consumer.hub.call_later(0, self._settle)
+        if not intake.open() and not self._goes_on:
+            self._goes_on = True
+            self._consumer.hub.call_later(0, self._go_on)
         self._look_later()
+
+    def _go_on(self) -> None:
+        self._goes_on = False
+        self._settle()
 
     def _answer_all(self) -> None:
         while self._answers:

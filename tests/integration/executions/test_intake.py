@@ -14,6 +14,7 @@ from executions.engines import engine_queue
 from executions.worker import intake as intakes
 from executions.worker.intake import Intake
 from executions.worker.room import Takes
+from executions.worker.slots import Slots
 
 
 def test_while_a_large_run_is_awaited_only_what_has_begun_is_taken(broker: str) -> None:
@@ -76,6 +77,45 @@ def test_what_ends_at_once_is_answered_in_between_and_the_event_loop_has_its_tur
         left = work_queue(RUNS)(channel).get()
     assert done == [False, False, True]
     assert (most, held, left) == (1, [], None)
+
+
+class Loop:
+    """Of Celery's consumer what is asked of it; nothing is called before it is told to go round."""
+
+    def __init__(self, subscription: Consumer) -> None:
+        self.task_consumer = subscription
+        self.hub = self
+        self.soon: list[Any] = []
+        self.later: list[Any] = []
+
+    def call_soon(self, call: Any) -> None:
+        self.soon.append(call)
+
+    def call_later(self, _delay_s: float, call: Any) -> None:
+        self.later.append(call)
+
+
+def test_however_many_ask_a_long_queue_is_gone_on_with_once(broker: str) -> None:
+    """Each run that ends asks for it: else there would be one more to go on in every turn of the loop."""
+    with closing(connect()) as connection, connection.channel() as channel:
+        producer = connection.Producer()
+        for sent in range(4 * intakes.MOST_AT_ONCE):
+            producer.publish(sent, exchange="", routing_key=RUNS)
+        loop = Loop(Consumer(channel, [work_queue(RUNS)], callbacks=[lambda _, message: message.ack()]))
+        slots = Slots(1, [RUNS])
+        slots.attach(loop)
+        slots.settle(nothing)
+        slots.settle(nothing)
+        for call in loop.soon:
+            call()
+        turns = 0
+        while loop.later:
+            (go_on,) = loop.later
+            loop.later.clear()
+            go_on()
+            turns += 1
+        left = work_queue(RUNS)(channel).get()
+    assert (len(loop.soon), turns, left) == (3, 2, None)
 
 
 def drain(connection: Any) -> None:
