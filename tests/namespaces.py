@@ -63,7 +63,7 @@ def namespace(servers: Iterable[str]) -> Iterator[Namespace]:
     made = Namespace(unique_name())
     with ExitStack() as stack:
         _ip("netns", "add", made.name)
-        stack.callback(_ip, "netns", "delete", made.name)  # and the wires that lead into it
+        stack.callback(_ip, "netns", "delete", made.name)
         _ip("-n", made.name, "link", "set", "lo", "up")
         for server in servers:
             made.wires[server] = _wire(made.name, stack)
@@ -75,17 +75,12 @@ def _wire(into: str, stack: ExitStack) -> Wire:
     net = f"198.{18 + secrets.randbelow(2)}.{secrets.randbelow(256)}"
     place = 4 * secrets.randbelow(64)
     _ip("link", "add", here, "type", "veth", "peer", "name", there, "netns", into)
-    stack.callback(_remove, here)
+    stack.callback(_ip, "link", "delete", here)
     _ip("address", "add", f"{net}.{place + 1}/30", "dev", here)
     _ip("-n", into, "address", "add", f"{net}.{place + 2}/30", "dev", there)
     _ip("-n", into, "link", "set", there, "up")
     _ip("link", "set", here, "up")
     return Wire(here, f"{net}.{place + 1}")
-
-
-def _remove(link: str) -> None:
-    with suppress(AssertionError):  # gone with its namespace, in a moment or already
-        _ip("link", "delete", link)
 
 
 def _sweep() -> None:
