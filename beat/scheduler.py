@@ -42,6 +42,7 @@ from beat.registrar import Registrar
 from beat.settler import Settler
 from beat.sight import Sight
 from beat.sweeper import Sweeper, SweepTimes
+from executions.alive import say_alive
 from executions.bus.publishing import EventPublisher, RunPublisher
 from executions.database import DatabaseUnavailable, database_available
 from executions.store import StoreUnavailable, default_store
@@ -50,7 +51,7 @@ from executions.worker.assignments import TASK
 from scheduler_project.kernel.clock import SYSTEM_CLOCK, monotonic
 from scheduler_project.kernel.errors import InvalidValue
 from scheduler_project.kernel.loop import BackgroundService, RunOnce, stop_on_signals
-from scheduler_project.kernel.pulse import DATABASE_WITHIN_S, PULSE, WITHIN_S, PulseFile
+from scheduler_project.kernel.pulse import DATABASE_WITHIN_S, PULSE, WITHIN_S
 
 logger = logging.getLogger(__name__)
 
@@ -148,7 +149,7 @@ class _Engine:
                 for name, run_once in rounds.items()
             ),
         ]
-        PulseFile(settings.PUNCTUAL_ALIVE_FILE, settings.PUNCTUAL_ALIVE_WITHIN.total_seconds()).start()
+        say_alive()
         for service in self._services:
             service.start()
         logger.info("beat_started", extra={"beat": identity, "shards": settings.PUNCTUAL_SHARDS})

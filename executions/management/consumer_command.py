@@ -6,14 +6,14 @@ import logging
 import threading
 from typing import Any
 
-from django.conf import settings
 from django.core.management.base import BaseCommand
 
+from executions.alive import say_alive
 from executions.attendance import Attendance
 from executions.bus.consuming import BatchConsumer
 from executions.store import default_store
 from scheduler_project.kernel.loop import run_until, stop_on_signals
-from scheduler_project.kernel.pulse import DATABASE_WITHIN_S, PulseFile
+from scheduler_project.kernel.pulse import DATABASE_WITHIN_S
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ class ConsumerCommand(BaseCommand):
         stop = threading.Event()
         stop_on_signals(stop)
         consumer = self.consumer()
-        PulseFile(settings.PUNCTUAL_ALIVE_FILE, settings.PUNCTUAL_ALIVE_WITHIN.total_seconds()).start()
+        say_alive()
         attendance = Attendance(default_store(), consumer.queue)
         logger.info("started", extra={"service": self.service})
         try:

@@ -14,9 +14,9 @@ from typing import Any, ClassVar
 from celery import bootsteps
 from celery.worker.consumer import Consumer
 from celery.worker.consumer.tasks import Tasks
-from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
+from executions.alive import say_alive
 from executions.bus.connection import BusUnavailable
 from executions.bus.dead_letters import DeadLetters
 from executions.bus.topology import MAINTENANCE, RUNS, work_queue
@@ -24,7 +24,7 @@ from executions.priorities import by_priority, read_queue, run_queue
 from executions.worker.process import current_worker, let_go, open_worker
 from executions.worker.slots import NoRoom, RunRequest, Slots
 from scheduler_project.kernel.errors import InvalidValue
-from scheduler_project.kernel.pulse import PULSE, WITHIN_S, PulseFile
+from scheduler_project.kernel.pulse import PULSE, WITHIN_S
 
 logger = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ class LoopPulse(bootsteps.StartStopStep):
     requires = (Tasks,)
 
     def create(self, _consumer: Any) -> None:
-        PulseFile(settings.PUNCTUAL_ALIVE_FILE, settings.PUNCTUAL_ALIVE_WITHIN.total_seconds()).start()
+        say_alive()
 
     def register_with_event_loop(self, _consumer: Any, hub: Any) -> None:
         self._goes_round()
